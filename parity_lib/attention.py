@@ -1,0 +1,106 @@
+"""Attention over positions (paper, section 2.2, eq. 3), and the literal token-level model.
+
+With the paper's initialisation only the entries a_13 and a_14 of a head's 4 x 4 matrix are
+non-zero, so a head is a *direction* in the plane of the positional code, its scores never see the
+tokens, and the whole model is 2k numbers. :func:`literal_prediction` is the model as the paper
+writes it, tokens, matrices and all: slow, and the yardstick for every fast path.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .readout import zigzag
+
+
+def positional_code(n: int, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu") -> Tensor:
+    r"""Code of the positions 1..n on the circle, (n, 2): :math:`(\sin 2\pi j/n, \cos 2\pi j/n)`."""
+    angle = 2 * math.pi * torch.arange(1, n + 1, dtype=dtype, device=device) / n
+    return torch.stack([angle.sin(), angle.cos()], dim=-1)
+
+
+def soft_attention(directions: Tensor, n: int, temperature: float) -> Tensor:
+    r"""Soft attention :math:`\gamma_j = \mathrm{softmax}_j(a \cdot \mathrm{pos}(j) / \tau)`.
+
+    Parameters
+    ----------
+    directions : (..., heads, 2); column 0 is a_13 (multiplies sin), column 1 is a_14 (cos).
+    temperature : :math:`\tau > 0`.
+
+    Returns
+    -------
+    (..., heads, n), each row a distribution over the positions.
+    """
+    check_temperature(temperature)
+    code = positional_code(n, directions.dtype, directions.device)
+    return torch.softmax(directions @ code.T / temperature, dim=-1)
+
+
+def hard_attention(directions: Tensor, n: int) -> Tensor:
+    """Attention in the limit of zero temperature: each head reads its best position, (..., heads, n)."""
+    scores = directions @ positional_code(n, directions.dtype, directions.device).T
+    return torch.nn.functional.one_hot(scores.argmax(-1), n).to(directions.dtype)
+
+
+def position_weights(attention: Tensor, k: int) -> Tensor:
+    r"""Weights :math:`c_j = \frac{k}{m}\sum_{i \le m} \gamma^{(i)}_j`, (..., m, n) -> (..., n).
+
+    The classification head reads :math:`k v^*_1 = \sum_j c_j x_j`; always :math:`\sum_j c_j = k`.
+    """
+    return attention.mean(-2) * k
+
+
+def angle_to_position(directions: Tensor, n: int) -> Tensor:
+    """Where on the circle of positions a direction points: (..., 2) -> (...), in (0, n]."""
+    turn = torch.atan2(directions[..., 0], directions[..., 1]) / (2 * math.pi)
+    position = turn.remainder(1.0) * n
+    return torch.where(position == 0, position + n, position)
+
+
+def aligned_directions(bits: tuple[int, ...], n: int) -> Tensor:
+    """The construction of eq. 2: head i points straight at the i-th bit, (k, 2)."""
+    return positional_code(n)[[bit - 1 for bit in bits]]
+
+
+def head_matrices(directions: Tensor) -> Tensor:
+    """Directions (..., heads, 2) as the paper's matrices A_i, (..., heads, 4, 4)."""
+    matrices = directions.new_zeros(*directions.shape[:-1], 4, 4)
+    matrices[..., 0, 2:] = directions
+    return matrices
+
+
+def embed(x: Tensor) -> Tensor:
+    """Token embeddings w_j of eq. 3, without the CLS token: (inputs, n) in {0, 1} -> (inputs, n, 4)."""
+    code = positional_code(x.shape[-1], x.dtype, x.device)
+    return torch.cat([torch.stack([x, 1 - x], dim=-1), code.expand(*x.shape, 2)], dim=-1)
+
+
+def literal_prediction(x: Tensor, matrices: Tensor, k: int, temperature: float, smoothing: float) -> Tensor:
+    r"""The paper's transformer, token by token: scores :math:`w_0^T A_i w_j`, softmax, values, mean, FFNN.
+
+    Parameters
+    ----------
+    x : inputs in {0, 1}, (inputs, n).
+    matrices : any A_i, (heads, 4, 4).
+
+    Returns
+    -------
+    predictions (inputs,).
+    """
+    check_temperature(temperature)
+    cls = torch.tensor([1, 0, 0, 0], dtype=x.dtype, device=x.device)
+    tokens = embed(x)
+    scores = torch.einsum("a,hab,xjb->xhj", cls, matrices, tokens)
+    weights = torch.softmax(scores / temperature, dim=-1)
+    vectors = torch.einsum("xhj,xja->xha", weights, tokens)
+    pooled = vectors.mean(dim=1)
+    return zigzag(k * pooled[:, 0], k, smoothing)
+
+
+def check_temperature(temperature: float) -> None:
+    """Refuse a temperature that is not a positive finite number."""
+    if not (isinstance(temperature, int | float) and 0 < temperature < math.inf):
+        raise ValueError(f"temperature must be a positive finite number, got {temperature!r}")

@@ -1,0 +1,84 @@
+"""Read-outs: the smoothed ReLU, the paper's frozen "zigzag" head, and FFNN-1 (paper, eqs. 1 and 2)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def smoothed_relu(z: Tensor, smoothing: float) -> Tensor:
+    r"""The paper's activation :math:`\sigma(z) = (z + \sqrt{z^2 + b}) / 2`; b = 0 is the ReLU."""
+    check_smoothing(smoothing)
+    if smoothing == 0:
+        return z.relu()
+    return (z + (z * z + smoothing).sqrt()) / 2
+
+
+def zigzag_weights(k: int) -> Tensor:
+    r"""Output weights :math:`(-1)^q (8q - 4)` of the frozen head, q = 1..k."""
+    q = torch.arange(1, k + 1, dtype=torch.float64)
+    return (1 - 2 * (q % 2)) * (8 * q - 4)
+
+
+def zigzag(s: Tensor, k: int, smoothing: float) -> Tensor:
+    r"""The frozen head :math:`\hat y = 1 + \sum_{q=1}^k (-1)^q (8q-4)\, \sigma(s + 0.5 - q)` (eq. 2).
+
+    With b = 0 it equals :math:`(-1)^s` at the integers 0..k and overshoots between them, up to
+    2k - 1 in size. ``s`` stands for :math:`k v^*_1`, any shape.
+    """
+    total = torch.ones_like(s)
+    for q, weight in enumerate(zigzag_weights(k).tolist(), start=1):
+        total = total + weight * smoothed_relu(s + (0.5 - q), smoothing)
+    return total
+
+
+class FFNN1(torch.nn.Module):
+    r"""One hidden layer (eq. 1): :math:`\sum_i \alpha_i\, \sigma(\beta_i^T x + b_i) + b`.
+
+    Parameters
+    ----------
+    inputs, neurons : sizes.
+    generator : draws the input weights and biases uniformly in :math:`\pm 1/\sqrt{\text{inputs}}`, the
+        output weights in :math:`\pm 1/\sqrt{\text{neurons}}`; without one, everything starts at zero.
+    """
+
+    def __init__(self, inputs: int, neurons: int, smoothing: float = 0.0, generator: torch.Generator | None = None):
+        super().__init__()
+        check_smoothing(smoothing)
+        self.smoothing = smoothing
+
+        def weights(*shape: int, fan: int) -> torch.nn.Parameter:
+            values = torch.zeros(shape, dtype=torch.float64)
+            if generator is not None:
+                values.uniform_(-(fan**-0.5), fan**-0.5, generator=generator)
+            return torch.nn.Parameter(values)
+
+        self.beta = weights(neurons, inputs, fan=inputs)
+        self.bias = weights(neurons, fan=inputs)
+        self.alpha = weights(neurons, fan=neurons)
+        self.offset = torch.nn.Parameter(torch.zeros((), dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Inputs (..., inputs) -> predictions (...)."""
+        hidden = smoothed_relu(x @ self.beta.T + self.bias, self.smoothing)
+        return hidden @ self.alpha + self.offset
+
+    @classmethod
+    def expressing(cls, bits: tuple[int, ...], n: int, smoothing: float = 0.0) -> FFNN1:
+        """Proposition 3's network for the parity of ``bits``: k neurons that all read the sum of B."""
+        k = len(bits)
+        network = cls(n, k, smoothing)
+        with torch.no_grad():
+            network.beta[:, [bit - 1 for bit in bits]] = 1
+            network.bias.copy_(0.5 - torch.arange(1, k + 1))
+            network.alpha.copy_(zigzag_weights(k))
+            network.offset.fill_(1)
+        return network
+
+
+def check_smoothing(smoothing: float) -> None:
+    """Refuse a smoothing that is not a non-negative finite number."""
+    if not (isinstance(smoothing, int | float) and 0 <= smoothing < math.inf):
+        raise ValueError(f"smoothing must be a non-negative finite number, got {smoothing!r}")

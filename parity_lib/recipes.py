@@ -1,0 +1,123 @@
+"""Training recipes by name: what the paper states, what its public code runs, and what lies between.
+
+The settings named after the code are facts read from the first author's public repository
+(Maxcharm/Parity-Learning-Transformer; commit 02f7d59 of November 2024 and its state of May 2025).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .attention import check_temperature
+from .losses import find_loss
+from .readout import check_smoothing
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a training run, apart from the task and the seed."""
+
+    name: str
+    about: str
+    loss: str
+    optimiser: str
+    """``adam`` (torch's defaults apart from the rate) or ``gd``, plain gradient descent."""
+    learning_rate: float
+    temperature: float = 1.0
+    temperature_power: int = 0
+    """The softmax runs at temperature * n ** temperature_power."""
+    smoothing: float = 1e-2
+    accuracy: float | None = None
+    """Bound on the error of the exact risk; None is the default of PopulationRisk."""
+    batch: int | None = None
+    """Examples per update; None is the exact gradient of the population risk."""
+    cube_share: float | None = None
+    """With a batch: the share of all 2^n inputs that is the training set; None draws fresh inputs."""
+    square_of_mean: bool = False
+    """Minimise the square of the mean loss instead of the mean loss."""
+    epochs: int = 30
+    updates_per_epoch: int = 105
+
+    def __post_init__(self) -> None:
+        find_loss(self.loss)
+        check_smoothing(self.smoothing)
+        check_temperature(self.temperature)
+        if self.optimiser not in ("adam", "gd"):
+            raise ValueError(f"optimiser must be adam or gd, got {self.optimiser!r}")
+        if not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate must be a positive finite number, got {self.learning_rate!r}")
+        for name in ("epochs", "updates_per_epoch"):
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {getattr(self, name)!r}")
+
+    @property
+    def updates(self) -> int:
+        """Number of updates in the whole run."""
+        return self.epochs * self.updates_per_epoch
+
+    def temperature_at(self, n: int) -> float:
+        """The softmax temperature on n positions."""
+        return self.temperature * n**self.temperature_power
+
+
+# 105 updates an epoch is 80 % of the 2^20 inputs in batches of 8000; every recipe gets the same
+# number of updates, so that none fails for want of steps.
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            name="theory",
+            about="Theorem 5 as stated: squared hinge, temperature 1/n, full-batch gradient descent",
+            loss="squared_hinge",
+            optimiser="gd",
+            learning_rate=0.1,
+            temperature_power=-1,
+            accuracy=1e-4,
+        ),
+        Recipe(
+            name="figure2",
+            about="the public code of November 2024: unsquared hinge of a sigmoid on the {0, 1} scale, minibatches",
+            loss="sigmoid_hinge_01",
+            optimiser="adam",
+            learning_rate=0.08,
+            smoothing=0.0,
+            batch=8000,
+            cube_share=0.8,
+        ),
+        Recipe(
+            name="figure2-population",
+            about="the same loss without sampling noise: exact population gradients",
+            loss="sigmoid_hinge_01",
+            optimiser="adam",
+            learning_rate=0.08,
+            smoothing=1e-3,
+        ),
+        Recipe(
+            name="figure2-signed",
+            about="the code's loss on the paper's own scale, labels and head in +-1, exact gradients",
+            loss="sigmoid_hinge",
+            optimiser="adam",
+            learning_rate=0.08,
+        ),
+        Recipe(
+            name="later-code",
+            about="the public code of May 2025: the square of the mean hinge, temperature n/4, large batches",
+            loss="hinge",
+            optimiser="adam",
+            learning_rate=0.1,
+            temperature=0.25,
+            temperature_power=1,
+            smoothing=0.0,
+            batch=80_000,
+            square_of_mean=True,
+        ),
+    )
+}
+
+
+def find_recipe(name: str) -> Recipe:
+    """The recipe called ``name``; an unknown name is a ValueError that lists the known ones."""
+    if name not in RECIPES:
+        raise ValueError(f"unknown recipe {name!r}; known: {', '.join(RECIPES)}")
+    return RECIPES[name]

@@ -1,0 +1,413 @@
+r"""The risk of the model, three ways: exact in O(Mn), by enumeration, and from samples.
+
+The model reads the inputs only through :math:`S = \sum_j c_j x_j` (see
+:func:`parity_lib.attention.position_weights`). Write :math:`u = S - k/2 = \frac12\sum_j c_j z_j` with
+independent signs :math:`z_j = 2x_j - 1`, and split the loss as :math:`A(u) + y\,D(u)`. For every
+frequency :math:`\omega`
+
+.. math::
+    E\,e^{i\omega u} = \prod_j \cos\tfrac{\omega c_j}{2}, \qquad
+    E\,y\,e^{i\omega u} = (-i)^k \prod_{j \notin B} \cos\tfrac{\omega c_j}{2}
+    \prod_{j \in B} \sin\tfrac{\omega c_j}{2},
+
+so two Fourier series, one for A and one for D, turn the mean over :math:`2^n` inputs into
+
+.. math::
+    R(c) = \alpha_0 + \sum_{m=1}^{M} \alpha_m \prod_j \cos h_m c_j
+    + \sum_{m=1}^{M} \beta_m \prod_{j \notin B} \cos h_m c_j \prod_{j \in B} \sin h_m c_j .
+
+The first sum never sees B (the *label-free* part); the second is the *parity signal*. Both products
+are at most 1 in size, so the coefficients left out bound the error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .attention import check_temperature, position_weights, soft_attention
+from .losses import Loss, find_loss
+from .parity import Parity, binary_digits
+from .readout import check_smoothing, zigzag
+
+MAX_FREQUENCIES = 16_384
+ENUMERATION_LIMIT = 2**31  # bytes of the table of all inputs
+
+
+class _Risk:
+    """What the three risks share: the setting, its checks, and directions -> weights -> risk."""
+
+    def __init__(
+        self,
+        task: Parity | Sequence[Parity],
+        loss: str = "squared_hinge",
+        temperature: float = 1.0,
+        smoothing: float = 1e-2,
+    ) -> None:
+        check_temperature(temperature)
+        check_smoothing(smoothing)
+        self.tasks = (task,) if isinstance(task, Parity) else tuple(task)
+        if not self.tasks or any((t.n, t.k) != (self.tasks[0].n, self.tasks[0].k) for t in self.tasks):
+            raise ValueError("tasks must be one or more parities with the same n and the same number of bits")
+        self.n, self.k = self.tasks[0].n, self.tasks[0].k
+        self.loss: Loss = find_loss(loss)
+        self.temperature, self.smoothing = float(temperature), float(smoothing)
+
+    def __call__(self, directions: Tensor) -> Tensor:
+        """Risk of heads with the given directions: (..., heads, 2) -> (...), differentiable once."""
+        if directions.ndim < 2 or directions.shape[-1] != 2 or directions.shape[-2] < 1:
+            raise ValueError(f"directions must have shape (..., heads, 2), got {tuple(directions.shape)}")
+        if len(self.tasks) > 1 and directions.shape[:-2] != (len(self.tasks),):
+            raise ValueError(
+                f"directions must have shape ({len(self.tasks)}, heads, 2), one row per task, "
+                f"got {tuple(directions.shape)}"
+            )
+        weights = position_weights(soft_attention(directions, self.n, self.temperature), self.k)
+        return self.of_weights(weights)
+
+    def of_weights(self, weights: Tensor) -> Tensor:
+        """Risk as a function of the position weights c, (..., n) -> (...); they must sum to k."""
+        flat = weights.reshape(-1, self.n)
+        return _value_with_gradient(flat, self._evaluate).reshape(weights.shape[:-1])
+
+    def _evaluate(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Value (rows,) and gradient (rows, n) at position weights (rows, n)."""
+        raise NotImplementedError
+
+    def _differentiate(self, risk_of: Callable[[Tensor], Tensor], weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Value and gradient of ``risk_of`` by autograd."""
+        with torch.enable_grad():
+            leaf = weights.detach().requires_grad_()
+            value = risk_of(leaf)
+            (gradient,) = torch.autograd.grad(value.sum(), leaf)
+        return value.detach(), gradient
+
+    def _bits(self, device: torch.device) -> Tensor:
+        """Positions of B from 0, (tasks, k)."""
+        return torch.tensor([task.indices for task in self.tasks], device=device)
+
+
+class PopulationRisk(_Risk):
+    r"""Exact population risk over all :math:`2^n` inputs in O(Mn) time and memory that does not grow with M.
+
+    Parameters
+    ----------
+    task : a parity, or a sequence of them with equal n and k (then row i of the directions is
+        judged on task i).
+    loss : a name in :data:`parity_lib.losses.LOSSES`.
+    temperature : :math:`\tau > 0` of the softmax.
+    smoothing : b of the smoothed ReLU; 0 is the ReLU.
+    accuracy : wanted bound on the truncation error of the value. Default 1e-12 for smooth losses and
+        1e-5 for losses with a kink, using at most 16 384 frequencies.
+    frequencies : the number of frequencies M itself, instead of ``accuracy``.
+
+    Attributes
+    ----------
+    frequencies : M in use.
+    error_bound : proven bound on the truncation error of the value, for any directions.
+
+    Notes
+    -----
+    A smooth loss with smoothing 1e-2 is exact to rounding with one or two hundred frequencies. With a
+    kink in the loss, or with smoothing 0, the series converges algebraically, and the *gradient* of
+    the plain hinge jumps wherever an input crosses the kink: see ``benchmarks/accuracy.py`` for
+    measured errors.
+    """
+
+    def __init__(
+        self,
+        task: Parity | Sequence[Parity],
+        loss: str = "squared_hinge",
+        temperature: float = 1.0,
+        smoothing: float = 1e-2,
+        *,
+        accuracy: float | None = None,
+        frequencies: int | None = None,
+    ) -> None:
+        super().__init__(task, loss, temperature, smoothing)
+        series = fourier_series(self.loss.name, self.k, self.smoothing)
+        if frequencies is None:
+            if accuracy is None:
+                accuracy = 1e-5 if self.loss.kinked else 1e-12
+            if not accuracy > 0:
+                raise ValueError(f"accuracy must be positive, got {accuracy!r}")
+            enough = (series.tail <= max(accuracy, series.tail[-1])).nonzero()[0].item()
+            frequencies = max(32, int(enough))
+        if not 1 <= frequencies <= MAX_FREQUENCIES:
+            raise ValueError(f"frequencies must be in 1..{MAX_FREQUENCIES}, got {frequencies!r}")
+        self.frequencies = frequencies
+        self.error_bound = float(series.tail[frequencies])
+        self._step = math.pi / series.period
+        self._constant = float(series.label_free[0])
+        self._label_free = series.label_free[1 : frequencies + 1]
+        self._parity = series.parity[1 : frequencies + 1]
+
+    def _evaluate(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        bits = self._bits(weights.device).expand(len(weights), self.k)
+        label_free, parity = self._label_free.to(weights), self._parity.to(weights)
+        rows = max(1, 2**17 // self.n)
+        pieces = [
+            trigonometric_sums(weights[i : i + rows], bits[i : i + rows], self._step, label_free, parity)
+            for i in range(0, len(weights), rows)
+        ]
+        value = torch.cat([piece[0] for piece in pieces]) + self._constant
+        return value, torch.cat([piece[1] for piece in pieces])
+
+
+class EnumeratedRisk(_Risk):
+    """The same risk as a mean over all 2^n inputs: the oracle for :class:`PopulationRisk`."""
+
+    def __init__(
+        self,
+        task: Parity | Sequence[Parity],
+        loss: str = "squared_hinge",
+        temperature: float = 1.0,
+        smoothing: float = 1e-2,
+    ) -> None:
+        super().__init__(task, loss, temperature, smoothing)
+        needed = 2**self.n * self.n * 8
+        if needed > ENUMERATION_LIMIT:
+            raise ValueError(
+                f"enumerating all 2^{self.n} inputs would take {needed / 1e9:.3g} GB; "
+                f"PopulationRisk computes the same risk for any n, use it for n > 23"
+            )
+
+    def _evaluate(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        inputs = self.tasks[0].cube(weights.dtype).to(weights.device)
+        values, gradients = torch.zeros(len(weights)).to(weights), torch.zeros_like(weights)
+        for i, row in enumerate(weights):
+            labels = self.tasks[i % len(self.tasks)].labels(inputs)
+            for x, y in zip(inputs.split(2**14), labels.split(2**14), strict=True):
+                value, gradient = self._differentiate(
+                    lambda c, x=x, y=y: self.loss(y, zigzag(x @ c, self.k, self.smoothing)).sum(), row
+                )
+                values[i] += value / len(inputs)
+                gradients[i] += gradient / len(inputs)
+        return values, gradients
+
+
+class SampledRisk(_Risk):
+    """Mean loss on a minibatch, drawn anew at every call; each row of directions has its own data.
+
+    Parameters
+    ----------
+    batch : examples per call and row.
+    generators : one per row, the source of its data.
+    cube_share : None draws uniform inputs with replacement. A number in (0, 1] fixes for each row a
+        random share of all 2^n inputs and walks through it in shuffled epochs without replacement,
+        as a data loader does; the last batch of an epoch is smaller.
+    """
+
+    GROUP = 10  # positions per look-up table
+
+    def __init__(
+        self,
+        task: Parity | Sequence[Parity],
+        loss: str,
+        temperature: float,
+        smoothing: float,
+        *,
+        batch: int,
+        generators: Sequence[torch.Generator],
+        cube_share: float | None = None,
+    ) -> None:
+        super().__init__(task, loss, temperature, smoothing)
+        if batch < 1:
+            raise ValueError(f"batch must be at least 1, got {batch!r}")
+        if cube_share is not None and not 0 < cube_share <= 1:
+            raise ValueError(f"cube_share must be in (0, 1], got {cube_share!r}")
+        if cube_share is not None and self.n > 24:
+            raise ValueError(f"a share of the cube needs n <= 24, got n = {self.n}; use cube_share=None")
+        self.batch, self.generators = batch, list(generators)
+        self._groups = math.ceil(self.n / self.GROUP)
+        self._table = binary_digits(torch.arange(2**self.GROUP), self.GROUP)  # (1024, 10)
+        self._pool: Tensor | None = None
+        if cube_share is not None:
+            size = max(1, int(cube_share * 2**self.n))
+            self._pool = self._shuffles(2**self.n)[:, :size].to(torch.int32)
+            self._cursor = size  # the first call starts an epoch
+        signs = torch.ones(len(self.tasks), self._groups * self.GROUP, dtype=torch.int64)
+        signs.scatter_(1, self._bits(signs.device), -1)
+        grouped = signs.reshape(len(self.tasks), self._groups, 1, self.GROUP)
+        self._signs = torch.where(self._table.bool(), grouped, 1).prod(-1)  # (tasks, groups, 1024)
+
+    def draw(self) -> Tensor:
+        """Inputs of the next batch as codes of ``GROUP`` bits: (rows, groups, examples)."""
+        if self._pool is None:
+            shape = (self._groups, self.batch)
+            return torch.stack(
+                [torch.randint(2**self.GROUP, shape, generator=g, device=g.device) for g in self.generators]
+            )
+        if self._cursor >= self._pool.shape[1]:
+            order = self._shuffles(self._pool.shape[1])
+            self._pool = self._pool.gather(1, order)
+            self._cursor = 0
+        codes = self._pool[:, self._cursor : self._cursor + self.batch].to(torch.int64)
+        self._cursor += self.batch
+        shifts = torch.arange(self._groups, device=codes.device).reshape(1, -1, 1) * self.GROUP
+        return (codes.unsqueeze(1) >> shifts) & (2**self.GROUP - 1)
+
+    def _shuffles(self, count: int) -> Tensor:
+        return torch.stack([torch.randperm(count, generator=g, device=g.device) for g in self.generators])
+
+    def _evaluate(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        if len(weights) != len(self.generators):
+            raise ValueError(f"expected {len(self.generators)} rows, one per generator, got {len(weights)}")
+        codes = self.draw()
+        rows, _, examples = codes.shape
+        labels = self._signs.to(weights).expand(rows, -1, -1).gather(2, codes).prod(1)
+        table = self._table.to(weights)
+        padded = torch.nn.functional.pad(weights, (0, self._groups * self.GROUP - self.n))
+        partial_sums = padded.reshape(rows, self._groups, self.GROUP) @ table.T
+        s = partial_sums.gather(2, codes).sum(1)
+        pieces = [  # small enough for the processor's cache
+            self._differentiate(lambda s, y=y: self.loss(y, zigzag(s, self.k, self.smoothing)), part)
+            for part, y in zip(s.reshape(-1).split(2**16), labels.reshape(-1).split(2**16), strict=True)
+        ]
+        values, slopes = (torch.cat(part).reshape(rows, examples) for part in zip(*pieces, strict=True))
+        by_code = torch.zeros_like(partial_sums).scatter_add_(2, codes, slopes.unsqueeze(1).expand_as(codes))
+        gradient = (by_code @ table).reshape(rows, -1)[:, : self.n] / examples
+        return values.mean(-1), gradient
+
+
+class Series(NamedTuple):
+    """Fourier coefficients of a loss read through the zigzag head, up to ``MAX_FREQUENCIES``."""
+
+    period: float
+    label_free: Tensor  # alpha_0, alpha_1, ...
+    parity: Tensor  # 0, beta_1, ...
+    tail: Tensor  # tail[M] bounds the error of stopping after M frequencies
+
+
+@lru_cache(maxsize=256)
+def fourier_series(loss: str, k: int, smoothing: float) -> Series:
+    r"""Coefficients of A and D on a period T = k + 1.
+
+    The weighted sum u stays in [-k/2, k/2]. Beyond it A and D are blended into their own
+    translates by a smooth step (erfc), so that the periodic function is as smooth as the loss
+    itself, and untouched to rounding where inputs can be.
+    """
+    margin = 1.0
+    period = k + margin
+    points = 32 * MAX_FREQUENCIES
+    grid = (torch.arange(points, dtype=torch.float64) / points - 0.5) * period
+    width = margin / 2 / 5.9  # erfc(5.9) is 7e-17: the step is complete inside the margin
+    periodic = torch.zeros(2, points, dtype=torch.float64)
+    for shift in (-period, 0.0, period):
+        u = grid + shift
+        step = torch.erfc((u.abs() - period / 2) / width) / 2
+        periodic += step * torch.stack(find_loss(loss).split(zigzag(u + k / 2, k, smoothing)))
+    spectrum = torch.fft.rfft(periodic)[:, : 8 * MAX_FREQUENCIES] / points
+    spectrum[:, 1::2] *= -1  # the grid starts at -T/2
+    spectrum[:, 1:] *= 2
+    label_free = spectrum[0].real
+    parity = (spectrum[1] * (-1j) ** k).real
+    parity[0] = 0
+    size = label_free.abs() + parity.abs()
+    size[size < 1e-17 * float(periodic.abs().max())] = 0  # rounding of the transform
+    tail = size.flip(0).cumsum(0).flip(0)[1:]
+    return Series(
+        period,
+        label_free[: MAX_FREQUENCIES + 1].clone(),
+        parity[: MAX_FREQUENCIES + 1].clone(),
+        tail[: MAX_FREQUENCIES + 1].clone(),
+    )
+
+
+def trigonometric_sums(
+    weights: Tensor, bits: Tensor, step: float, label_free: Tensor, parity: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""Both sums of the exact risk, and their gradient in closed form.
+
+    With :math:`h_m = m h`, :math:`P_m = \prod_j \cos h_m c_j` and
+    :math:`V_m = P_m \prod_{j \in B} \tan h_m c_j` the gradient is
+
+    .. math::
+        \frac{\partial R}{\partial c_j} = -\sum_m h_m (\alpha_m P_m + \beta_m V_m) \tan h_m c_j
+        \; + \; [j \in B] \sum_m h_m \beta_m V_m (\tan h_m c_j + \cot h_m c_j).
+
+    The frequencies are evenly spaced, so a block of cosines is made by angle doubling and the next
+    block by one rotation: no cosine is computed twice, and memory holds one block.
+
+    Parameters
+    ----------
+    weights : (rows, n).   bits : (rows, k), positions from 0.   step : h.
+    label_free, parity : :math:`\alpha_m` and :math:`\beta_m`, m = 1..M, (M,).
+
+    Returns
+    -------
+    value (rows,) and gradient (rows, n).
+    """
+    rows, n = weights.shape
+    total = len(label_free)
+    block = min(total, max(32, min(128, 2 ** int(math.log2(max(1, 2**16 // max(1, rows * n)))))))
+    theta = weights * step
+    cosine, sine = _multiples(theta, block)
+    turn = theta.unsqueeze(1) * block
+    turn_cosine, turn_sine = turn.cos(), turn.sin()
+    spare, tangent = torch.empty_like(cosine), torch.empty_like(cosine)
+    h = step * torch.arange(1, total + 1, dtype=weights.dtype, device=weights.device)
+    value, gradient = weights.new_zeros(rows), torch.zeros_like(weights)
+    at_bits = weights.new_zeros(bits.shape)
+    index = bits.unsqueeze(1).expand(rows, block, bits.shape[1])
+    tiny = 1e-30  # keeps quotients finite where a cosine or sine is exactly 0; the products stay right
+
+    for start in range(0, total, block):
+        if start:
+            torch.mul(cosine, turn_cosine, out=spare).addcmul_(sine, turn_sine, value=-1)
+            sine.mul_(turn_cosine).addcmul_(cosine, turn_sine)
+            cosine, spare = spare, cosine
+        count = min(block, total - start)
+        these = slice(start, start + count)
+        c, s = cosine[:, :count].add_(tiny), sine[:, :count]
+        c_bits, s_bits = c.gather(2, index[:, :count]), s.gather(2, index[:, :count]) + tiny
+        product = c.prod(-1)
+        tangent_bits = s_bits / c_bits
+        signal = parity[these] * product * tangent_bits.prod(-1)
+        both = torch.addcmul(signal, label_free[these], product)
+        value += both.sum(-1)
+        torch.div(s, c, out=tangent[:, :count])
+        gradient -= (both * h[these]).unsqueeze(1).matmul(tangent[:, :count]).squeeze(1)
+        at_bits += ((signal * h[these]).unsqueeze(-1) * (tangent_bits + tangent_bits.reciprocal())).sum(1)
+    return value, gradient.scatter_add(1, bits, at_bits)
+
+
+def _multiples(theta: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of 1, 2, ..., count times theta (rows, n), by angle doubling: (rows, count, n)."""
+    cosine = theta.new_empty(theta.shape[0], count, theta.shape[1])
+    sine = torch.empty_like(cosine)
+    cosine[:, 0], sine[:, 0] = theta.cos(), theta.sin()
+    known = 1
+    while known < count:
+        more = min(known, count - known)
+        c, s = cosine[:, known - 1 : known], sine[:, known - 1 : known]
+        new = slice(known, known + more)
+        torch.mul(cosine[:, :more], c, out=cosine[:, new]).addcmul_(sine[:, :more], s, value=-1)
+        torch.mul(sine[:, :more], c, out=sine[:, new]).addcmul_(cosine[:, :more], s)
+        known += more
+    return cosine, sine
+
+
+class _ValueWithGradient(torch.autograd.Function):
+    """Hands a value and its ready-made gradient to autograd; no graph over the frequencies or inputs."""
+
+    @staticmethod
+    def forward(ctx, weights: Tensor, evaluate) -> Tensor:
+        value, gradient = evaluate(weights)
+        ctx.save_for_backward(gradient)
+        return value
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, upstream: Tensor):
+        (gradient,) = ctx.saved_tensors
+        return upstream.unsqueeze(-1) * gradient, None
+
+
+def _value_with_gradient(weights: Tensor, evaluate: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+    return _ValueWithGradient.apply(weights, evaluate)

@@ -54,10 +54,9 @@ def position_weights(attention: Tensor, k: int) -> Tensor:
 
 
 def angle_to_position(directions: Tensor, n: int) -> Tensor:
-    """Where on the circle of positions a direction points: (..., 2) -> (...), in (0, n]."""
+    """Where on the circle of positions a direction points: (..., 2) -> (...), in [0.5, n + 0.5)."""
     turn = torch.atan2(directions[..., 0], directions[..., 1]) / (2 * math.pi)
-    position = turn.remainder(1.0) * n
-    return torch.where(position == 0, position + n, position)
+    return (turn * n - 0.5).remainder(n) + 0.5
 
 
 def aligned_directions(bits: tuple[int, ...], n: int) -> Tensor:

@@ -65,6 +65,11 @@ class FFNN1(torch.nn.Module):
         hidden = smoothed_relu(x @ self.beta.T + self.bias, self.smoothing)
         return hidden @ self.alpha + self.offset
 
+    def distinct_parameters(self) -> int:
+        """Distinct numbers the network needs, counted role by role; absent edges (zeros) are free."""
+        edges = self.beta[self.beta != 0]
+        return sum(len(role.unique()) for role in (edges, self.bias, self.alpha, self.offset))
+
     @classmethod
     def expressing(cls, bits: tuple[int, ...], n: int, smoothing: float = 0.0) -> FFNN1:
         """Proposition 3's network for the parity of ``bits``: k neurons that all read the sum of B."""

@@ -152,8 +152,8 @@ class PopulationRisk(_Risk):
         label_free, parity = self._label_free.to(weights), self._parity.to(weights)
         rows = max(1, 2**17 // self.n)
         pieces = [
-            trigonometric_sums(weights[i : i + rows], bits[i : i + rows], self._step, label_free, parity)
-            for i in range(0, len(weights), rows)
+            trigonometric_sums(c, b, self._step, label_free, parity)
+            for c, b in zip(weights.split(rows), bits.split(rows), strict=True)
         ]
         value = torch.cat([piece[0] for piece in pieces]) + self._constant
         return value, torch.cat([piece[1] for piece in pieces])
@@ -275,6 +275,16 @@ class SampledRisk(_Risk):
         return values.mean(-1), gradient
 
 
+def aligned_hard_risk(k: int, smoothing: float, loss: str = "squared_hinge") -> float:
+    r"""Risk when k heads read the k bits of B exactly (eq. 2 with hard attention), for any n.
+
+    The sum is then binomial: :math:`\sum_{s=0}^k \binom{k}{s} 2^{-k}\, \ell((-1)^s, \hat y(s))`.
+    """
+    s = torch.arange(k + 1, dtype=torch.float64)
+    chance = torch.tensor([math.comb(k, int(i)) / 2**k for i in s], dtype=torch.float64)
+    return float(chance @ find_loss(loss)(1 - 2 * (s % 2), zigzag(s, k, smoothing)))
+
+
 class Series(NamedTuple):
     """Fourier coefficients of a loss read through the zigzag head, up to ``MAX_FREQUENCIES``."""
 
@@ -328,8 +338,10 @@ def trigonometric_sums(
     :math:`V_m = P_m \prod_{j \in B} \tan h_m c_j` the gradient is
 
     .. math::
-        \frac{\partial R}{\partial c_j} = -\sum_m h_m (\alpha_m P_m + \beta_m V_m) \tan h_m c_j
-        \; + \; [j \in B] \sum_m h_m \beta_m V_m (\tan h_m c_j + \cot h_m c_j).
+        \frac{\partial R}{\partial c_j} = \begin{cases}
+        -\sum_m h_m (\alpha_m P_m + \beta_m V_m) \tan h_m c_j & j \notin B \\
+        \phantom{-}\sum_m h_m (\beta_m V_m \cot h_m c_j - \alpha_m P_m \tan h_m c_j) & j \in B.
+        \end{cases}
 
     The frequencies are evenly spaced, so a block of cosines is made by angle doubling and the next
     block by one rotation: no cosine is computed twice, and memory holds one block.
@@ -368,13 +380,14 @@ def trigonometric_sums(
         c_bits, s_bits = c.gather(2, index[:, :count]), s.gather(2, index[:, :count]) + tiny
         product = c.prod(-1)
         tangent_bits = s_bits / c_bits
+        drift = label_free[these] * product
         signal = parity[these] * product * tangent_bits.prod(-1)
-        both = torch.addcmul(signal, label_free[these], product)
-        value += both.sum(-1)
+        value += (drift + signal).sum(-1)
         torch.div(s, c, out=tangent[:, :count])
-        gradient -= (both * h[these]).unsqueeze(1).matmul(tangent[:, :count]).squeeze(1)
-        at_bits += ((signal * h[these]).unsqueeze(-1) * (tangent_bits + tangent_bits.reciprocal())).sum(1)
-    return value, gradient.scatter_add(1, bits, at_bits)
+        gradient -= ((drift + signal) * h[these]).unsqueeze(1).matmul(tangent[:, :count]).squeeze(1)
+        slope_bits = signal.unsqueeze(-1) / tangent_bits - drift.unsqueeze(-1) * tangent_bits
+        at_bits += (h[these].unsqueeze(-1) * slope_bits).sum(1)
+    return value, gradient.scatter(1, bits, at_bits)
 
 
 def _multiples(theta: Tensor, count: int) -> tuple[Tensor, Tensor]:

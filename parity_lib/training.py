@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from .attention import soft_attention
+from .attention import angle_to_position, soft_attention
 from .parity import Parity
 from .recipes import Recipe, find_recipe
 from .risk import PopulationRisk, SampledRisk
@@ -74,6 +74,20 @@ def recovered(attention: Tensor, tasks: Sequence[Parity]) -> Tensor:
 def committed(attention: Tensor, tasks: Sequence[Parity]) -> Tensor:
     """:func:`recovered`, and every head gives its position more than 0.6."""
     return recovered(attention, tasks) & (attention.amax(-1) > COMMITTED).all(-1)
+
+
+def shares_direction(run: Run, pair: tuple[int, int], tolerance: float = 0.1) -> Tensor:
+    """Figure 2, right: two heads end half-way between the neighbours, the others on the other bits, (seeds,).
+
+    Exactly two heads point within ``tolerance`` positions of the middle of ``pair``, and every other
+    bit of B gets more than 0.6 of some head's attention.
+    """
+    n = run.task.n
+    offset = angle_to_position(run.directions[-1], n) - (pair[0] + 0.5)
+    near = ((offset + n / 2) % n - n / 2).abs() <= tolerance
+    others = [index for index in run.task.indices if index + 1 not in pair]
+    read = run.attention[-1][..., others].amax(-2) > COMMITTED
+    return (near.sum(-1) == 2) & read.all(-1)
 
 
 def train(

@@ -1,0 +1,236 @@
+"""The exact risk against enumeration, the literal model, closed forms and finite differences."""
+
+import math
+
+import pytest
+import torch
+from gradients import assert_gradient_matches_differences, random_heads, value_and_gradient
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parity_lib import LOSSES, EnumeratedRisk, Parity, PopulationRisk, SampledRisk, literal_prediction
+from parity_lib.attention import head_matrices
+from parity_lib.risk import MAX_FREQUENCIES, fourier_series, trigonometric_sums
+
+SMOOTH = [name for name, loss in LOSSES.items() if not loss.kinked]
+KINKED = [name for name, loss in LOSSES.items() if loss.kinked]
+
+
+def errors(loss: str, n: int, k: int, temperature: float, **options) -> tuple[float, float]:
+    """Largest error of value and gradient against enumeration over three random starts."""
+    task = Parity.random(n, k, torch.Generator().manual_seed(100 * n + k))
+    heads = random_heads(3, k, seed=n + k)
+    exact, exact_gradient = value_and_gradient(EnumeratedRisk(task, loss, temperature), heads)
+    value, gradient = value_and_gradient(PopulationRisk(task, loss, temperature, **options), heads)
+    return float((value - exact).abs().max()), float((gradient - exact_gradient).abs().max())
+
+
+def temperatures(n: int) -> tuple[float, ...]:
+    return 1 / n**2, 1 / n, 1.0, n / 4
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("n", [6, 9, 11, 14])
+def test_smooth_losses_are_exact_to_1e_9(loss, n):
+    for k in range(1, 7):
+        for temperature in temperatures(n):
+            value, gradient = errors(loss, n, k, temperature)
+            assert value < 1e-9 and gradient < 1e-8, (k, temperature, value, gradient)
+
+
+@pytest.mark.parametrize("n", [6, 9, 11, 14])
+def test_the_squared_hinge_is_exact_to_1e_5_and_its_gradient_to_2e_3(n):
+    for k in range(1, 7):
+        for temperature in temperatures(n):
+            value, gradient = errors("squared_hinge", n, k, temperature)
+            assert value < 1e-5 and gradient < 2e-3, (k, temperature, value, gradient)
+
+
+@pytest.mark.parametrize("n", [6, 9, 12])
+def test_the_hinge_is_exact_to_1e_5_in_value_and_mostly_to_2e_3_in_gradient(n):
+    """Its gradient jumps wherever an input crosses the kink, so no finite series is uniformly close."""
+    found = [errors("hinge", n, k, temperature) for k in range(1, 7) for temperature in temperatures(n)]
+    assert max(value for value, _ in found) < 1e-5
+    assert sorted(gradient for _, gradient in found)[len(found) // 2] < 2e-3
+    assert max(gradient for _, gradient in found) < 0.1
+
+
+@pytest.mark.parametrize("loss", KINKED)
+def test_more_frequencies_shrink_the_error_of_losses_with_a_kink(loss):
+    def total(frequencies):
+        pairs = [errors(loss, 10, k, t, frequencies=frequencies) for k in (2, 3, 5) for t in (1 / 10, 1.0)]
+        return [sum(column) for column in zip(*pairs, strict=True)]
+
+    coarse, middle, fine = (total(frequencies) for frequencies in (64, 512, 4096))
+    for quantity in (0, 1):
+        assert fine[quantity] < middle[quantity] / 2 < coarse[quantity] / 4
+
+
+@pytest.mark.parametrize(("loss", "value_error"), [("sigmoid_hinge", 2e-6), ("squared_hinge", 2e-4)])
+def test_the_relu_is_supported_to_its_documented_accuracy(loss, value_error):
+    task = Parity(10, (2, 5, 9))
+    heads = random_heads(4, 3, seed=3)
+    exact = EnumeratedRisk(task, loss, 0.3, 0.0)(heads)
+    assert float((PopulationRisk(task, loss, 0.3, 0.0)(heads) - exact).abs().max()) < value_error
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_literal_model_has_the_same_risk(loss):
+    task = Parity(7, (1, 2, 6))
+    directions = random_heads(1, 3, seed=5)[0]
+    x = task.cube()
+    literal = LOSSES[loss](task.labels(x), literal_prediction(x, head_matrices(directions), 3, 0.4, 1e-2)).mean()
+    assert float(PopulationRisk(task, loss, 0.4)(directions)) == pytest.approx(float(literal), abs=1e-5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(sorted(LOSSES)), st.integers(2, 9), st.floats(1e-3, 1e2), st.floats(1e-3, 1.0),
+    st.floats(0.0, 1e3), st.integers(0, 10**6), st.data(),
+)  # fmt: skip
+def test_the_error_stays_within_the_stated_bound(loss, n, temperature, smoothing, norm, seed, data):
+    bits = data.draw(st.sets(st.integers(1, n), min_size=1, max_size=6))
+    heads = data.draw(st.integers(1, 4))
+    frequencies = data.draw(st.sampled_from([None, 40, 200]))
+    task, directions = Parity(n, bits), random_heads(2, heads, seed, norm)
+    risk = PopulationRisk(task, loss, temperature, smoothing, frequencies=frequencies)
+    value, gradient = value_and_gradient(risk, directions)
+    exact = EnumeratedRisk(task, loss, temperature, smoothing)(directions)
+    assert gradient.isfinite().all()
+    assert float((value - exact).abs().max()) <= risk.error_bound + 1e-12
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "sigmoid_hinge", "logistic"])
+@pytest.mark.parametrize("n", [20, 300])
+def test_the_closed_form_gradient_matches_finite_differences(loss, n):
+    risk = PopulationRisk(Parity(n, (3, 7, 12)), loss, 1.0)
+    assert_gradient_matches_differences(risk, random_heads(2, 3, seed=n, norm=2.0), tolerance=1e-6)
+
+
+def test_the_cosine_product_is_the_characteristic_function():
+    """With one frequency and a coefficient of one, the sums are the two products themselves."""
+    weights = torch.tensor([[0.7, 1.1, 0.2, 1.0]], dtype=torch.float64)
+    bits = torch.tensor([[1, 3]])
+    one, zero = torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    cosines, sines = (0.5 * weights[0]).cos(), (0.5 * weights[0]).sin()
+    assert float(trigonometric_sums(weights, bits, 0.5, one, zero)[0]) == pytest.approx(float(cosines.prod()))
+    expected = float(cosines[0] * cosines[2] * sines[1] * sines[3])
+    assert float(trigonometric_sums(weights, bits, 0.5, zero, one)[0]) == pytest.approx(expected)
+
+
+def test_saturated_heads_keep_a_finite_and_correct_gradient():
+    """Hard attention makes cosines and sines exactly zero; nothing may divide by them."""
+    task = Parity(6, (1, 2, 4))
+    weights = torch.tensor(
+        [[3, 0, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0], [0, 0, 3, 0, 0, 0], [1, 0, 0, 2, 0, 0], [0.5, 1, 0, 1, 0, 0.5]],
+        dtype=torch.float64,
+    )
+    for loss in SMOOTH:
+        exact = value_and_gradient(EnumeratedRisk(task, loss).of_weights, weights)
+        found = value_and_gradient(PopulationRisk(task, loss).of_weights, weights)
+        assert torch.allclose(exact[0], found[0], atol=1e-9)
+        centred = [g - g.mean(-1, keepdim=True) for g in (exact[1], found[1])]  # weights must sum to k
+        assert torch.allclose(*centred, atol=1e-8)
+
+
+def test_rows_may_have_different_bits():
+    tasks = [Parity(8, (1, 4)), Parity(8, (2, 3)), Parity(8, (5, 8))]
+    heads = random_heads(3, 2, seed=1)
+    together = PopulationRisk(tasks, "logistic")(heads)
+    assert torch.allclose(together, EnumeratedRisk(tasks, "logistic")(heads), atol=1e-10)
+    single = torch.stack([PopulationRisk(task, "logistic")(row) for task, row in zip(tasks, heads, strict=True)])
+    assert torch.allclose(together, single, atol=1e-14)
+
+
+def test_leading_shapes_are_kept():
+    risk = PopulationRisk(Parity(5, (1, 3)), "tanh")
+    assert risk(random_heads(1, 2, 0)[0]).shape == ()
+    assert risk(random_heads(6, 2, 0).reshape(2, 3, 2, 2)).shape == (2, 3)
+    assert risk(random_heads(6, 2, 0)[:0]).shape == (0,)
+
+
+def test_ten_thousand_positions_are_no_problem():
+    risk = PopulationRisk(Parity(10_000, (17, 4711, 9999)), "sigmoid_hinge")
+    value, gradient = value_and_gradient(risk, random_heads(2, 3, 0, norm=100.0))
+    assert value.isfinite().all() and gradient.isfinite().all()
+
+
+def test_frequencies_follow_the_requested_accuracy():
+    task = Parity(10, (2, 5, 9))
+    loose, tight = (PopulationRisk(task, "squared_hinge", accuracy=a) for a in (1e-3, 1e-6))
+    assert loose.frequencies < tight.frequencies
+    assert loose.error_bound <= 1e-3 and tight.error_bound <= 1e-6
+    assert PopulationRisk(task, "sigmoid_hinge").frequencies < 200
+    assert PopulationRisk(task, "hinge").frequencies == MAX_FREQUENCIES
+    assert fourier_series("hinge", 3, 0.01).tail[100] > fourier_series("hinge", 3, 0.01).tail[1000]
+
+
+def test_sampled_risk_estimates_the_population_risk():
+    task = Parity(23, (3, 11, 22))
+    heads = random_heads(3, 3, seed=2, norm=4.0)
+    generators = [torch.Generator().manual_seed(seed) for seed in range(3)]
+    sampled = SampledRisk(task, "logistic", 1.0, 1e-2, batch=200_000, generators=generators)
+    exact, exact_gradient = value_and_gradient(PopulationRisk(task, "logistic"), heads)
+    value, gradient = value_and_gradient(sampled, heads)
+    assert float((value - exact).abs().max()) < 0.02
+    assert float((gradient - exact_gradient).abs().max()) < 0.02
+
+
+def test_one_pass_over_the_whole_cube_is_the_population_risk():
+    task = Parity(12, (2, 5, 12))
+    heads = random_heads(2, 3, seed=4)
+    generators = [torch.Generator().manual_seed(seed) for seed in range(2)]
+    whole = SampledRisk(task, "squared_hinge", 0.5, 0.0, batch=2**12, generators=generators, cube_share=1.0)
+    exact = value_and_gradient(EnumeratedRisk(task, "squared_hinge", 0.5, 0.0), heads)
+    for found, wanted in zip(value_and_gradient(whole, heads), exact, strict=True):
+        assert torch.allclose(found, wanted, atol=1e-12)
+
+
+def test_an_epoch_visits_every_training_input_once_and_the_last_batch_is_smaller():
+    generators = [torch.Generator().manual_seed(seed) for seed in range(2)]
+    risk = SampledRisk(Parity(11, (1, 2)), "hinge", 1.0, 0.0, batch=600, generators=generators, cube_share=0.8)
+    epochs = []
+    for _ in range(2):
+        batches = [risk.draw() for _ in range(3)]
+        assert [batch.shape[-1] for batch in batches] == [600, 600, 438]
+        codes = torch.cat(batches, dim=-1)
+        epochs.append(codes[:, 0] + 2**10 * codes[:, 1])
+    for row in range(2):
+        assert len(epochs[0][row].unique()) == 1638
+        assert torch.equal(epochs[0][row].sort().values, epochs[1][row].sort().values)
+        assert not torch.equal(epochs[0][row], epochs[1][row])
+    assert not torch.equal(epochs[0][0].sort().values, epochs[0][1].sort().values)
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (lambda t: PopulationRisk(t, "hing"), "unknown loss 'hing'"),
+        (lambda t: PopulationRisk(t, temperature=0), "temperature must be a positive finite number, got 0"),
+        (lambda t: PopulationRisk(t, temperature=math.nan), "temperature must be a positive finite number, got nan"),
+        (lambda t: PopulationRisk(t, smoothing=-1), "smoothing must be a non-negative finite number, got -1"),
+        (lambda t: PopulationRisk(t, accuracy=0), "accuracy must be positive, got 0"),
+        (lambda t: PopulationRisk(t, frequencies=0), "frequencies must be in 1..16384, got 0"),
+        (lambda t: PopulationRisk([t, Parity(9, (1, 2))]), "tasks must be one or more parities with the same n"),
+        (lambda t: PopulationRisk([]), "tasks must be one or more parities"),
+        (lambda t: PopulationRisk(t)(torch.zeros(3)), "directions must have shape (..., heads, 2), got (3,)"),
+        (lambda t: PopulationRisk([t, t])(torch.zeros(3, 2, 2)), "directions must have shape (2, heads, 2)"),
+        (
+            lambda t: EnumeratedRisk(Parity(40, (1, 2))),
+            "enumerating all 2^40 inputs would take 3.52e+05 GB; PopulationRisk computes",
+        ),
+        (lambda t: SampledRisk(t, "hinge", 1, 0, batch=0, generators=[]), "batch must be at least 1, got 0"),
+        (
+            lambda t: SampledRisk(t, "hinge", 1, 0, batch=1, generators=[], cube_share=2.0),
+            "cube_share must be in (0, 1], got 2.0",
+        ),
+        (
+            lambda t: SampledRisk(Parity(30, (1,)), "hinge", 1, 0, batch=1, generators=[], cube_share=0.5),
+            "a share of the cube needs n <= 24, got n = 30",
+        ),
+    ],
+)
+def test_bad_settings_are_refused_in_one_sentence(build, sentence):
+    with pytest.raises(ValueError) as error:
+        build(Parity(8, (1, 4)))
+    assert str(error.value).startswith(sentence)

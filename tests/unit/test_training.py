@@ -1,0 +1,181 @@
+"""Recipes, training, the two criteria of success."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from parity_lib import RECIPES, Parity, Recipe, soft_attention, train
+from parity_lib.attention import aligned_directions, positional_code
+from parity_lib.recipes import find_recipe
+from parity_lib.training import (
+    Run,
+    committed,
+    initial_directions,
+    one_thread_per_process,
+    recovered,
+    resolve_device,
+    shares_direction,
+)
+
+LEFT = Parity(20, (8, 11, 18))
+
+
+def short(name: str, **changes) -> Recipe:
+    return replace(RECIPES[name], epochs=2, updates_per_epoch=3, **changes)
+
+
+def test_recipes_are_the_documented_ones():
+    settings = {
+        name: (r.loss, r.optimiser, r.learning_rate, r.temperature_at(20), r.batch, r.cube_share, r.square_of_mean)
+        for name, r in RECIPES.items()
+    }
+    assert settings == {
+        "theory": ("squared_hinge", "gd", 0.1, 1 / 20, None, None, False),
+        "figure2": ("sigmoid_hinge_01", "adam", 0.08, 1.0, 8000, 0.8, False),
+        "figure2-population": ("sigmoid_hinge_01", "adam", 0.08, 1.0, None, None, False),
+        "figure2-signed": ("sigmoid_hinge", "adam", 0.08, 1.0, None, None, False),
+        "later-code": ("hinge", "adam", 0.1, 5.0, 80_000, None, True),
+    }
+    assert all(recipe.updates == 3150 for recipe in RECIPES.values())
+    assert math.ceil(0.8 * 2**20 / 8000) == RECIPES["figure2"].updates_per_epoch
+
+
+def test_a_run_has_a_frame_per_epoch_and_the_attention_the_model_used():
+    recipe = short("later-code", batch=100)
+    run = train(LEFT, recipe, seeds=[3, 5], progress=False)
+    assert run.directions.shape == (3, 2, 3, 2)
+    assert run.attention.shape == (3, 2, 3, 20)
+    assert run.risk.shape == (3, 2)
+    assert run.seeds == (3, 5)
+    scores = run.directions @ positional_code(20).T
+    assert torch.allclose(run.attention, torch.softmax(scores / (20 / 4), dim=-1))
+
+
+def test_heads_start_as_unit_vectors_at_uniform_angles():
+    start = initial_directions(range(2000), 3)
+    assert torch.allclose(start.norm(dim=-1), torch.ones(2000, 3, dtype=torch.float64))
+    assert start.mean((0, 1)).abs().max() < 0.03
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_seed_gives_the_same_run_alone_and_in_company(name):
+    recipe = short(name, **({"batch": 500} if RECIPES[name].batch else {}))
+    alone = train(Parity(12, (2, 7, 9)), recipe, seeds=[4], progress=False)
+    company = train(Parity(12, (2, 7, 9)), recipe, seeds=6, progress=False)
+    assert torch.allclose(alone.directions[:, 0], company.directions[:, 4], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_same_call_twice_gives_the_same_bits(name):
+    recipe = short(name, **({"batch": 500} if RECIPES[name].batch else {}))
+    first, second = (train(LEFT, recipe, seeds=3, progress=False) for _ in range(2))
+    assert torch.equal(first.directions, second.directions) and torch.equal(first.risk, second.risk)
+
+
+def test_gradient_descent_lowers_the_exact_risk():
+    run = train(LEFT, replace(short("theory", learning_rate=1e-3), epochs=5), seeds=8, progress=False)
+    assert (run.risk[1:] < run.risk[:-1]).all()
+
+
+def test_gradient_descent_takes_the_plain_step():
+    run = train(Parity(6, (1, 4)), replace(RECIPES["theory"], epochs=1, updates_per_epoch=1), seeds=1, progress=False)
+    from gradients import value_and_gradient
+
+    from parity_lib import PopulationRisk
+
+    _, gradient = value_and_gradient(PopulationRisk(Parity(6, (1, 4)), "squared_hinge", 1 / 6), run.directions[0])
+    assert torch.allclose(run.directions[1], run.directions[0] - 0.1 * gradient, atol=1e-4)
+
+
+def test_the_signed_scale_recovers_the_bits_of_figure_2():
+    run = train(LEFT, replace(RECIPES["figure2-signed"], epochs=8), seeds=16, progress=False)
+    assert run.committed.sum() >= 14
+
+
+def test_the_squared_hinge_does_not():
+    run = train(LEFT, replace(RECIPES["theory"], epochs=3), seeds=16, progress=False)
+    assert run.recovered.sum() == 0
+    assert run.risk[0].median() > 2  # not 1, as the paper's proof assumes
+
+
+def test_seeds_may_have_tasks_of_their_own():
+    tasks = [Parity(10, (1, 5)), Parity(10, (3, 8))]
+    run = train(tasks, short("figure2-signed"), seeds=2, progress=False)
+    single = train(tasks[1], short("figure2-signed"), seeds=[1], progress=False)
+    assert torch.allclose(run.directions[:, 1], single.directions[:, 0], atol=1e-12)
+    with pytest.raises(ValueError, match="one task per seed"):
+        _ = run.task
+
+
+def at(positions: list[list[float]], sharpness: float = 200.0) -> torch.Tensor:
+    angle = 2 * math.pi * torch.tensor(positions, dtype=torch.float64) / 20
+    return sharpness * torch.stack([angle.sin(), angle.cos()], dim=-1)
+
+
+def test_hard_success_needs_every_bit_and_committed_success_needs_sharp_heads():
+    heads = at([[8, 11, 18], [18, 8, 11], [8, 11, 11], [8, 11, 17], [8.4, 11.4, 18.4]])
+    attention = soft_attention(heads, 20, 1.0)
+    assert recovered(attention, [LEFT]).tolist() == [True, True, False, False, True]
+    blunt = soft_attention(heads / 20, 20, 1.0)
+    assert recovered(blunt, [LEFT]).tolist() == [True, True, False, False, True]
+    assert committed(blunt, [LEFT]).tolist() == [False] * 5
+    assert committed(attention, [LEFT]).tolist()[:4] == [True, True, False, False]
+
+
+def test_a_shared_direction_is_two_heads_half_way_and_the_rest_on_their_bits():
+    task = Parity(20, (5, 16, 17))
+    heads = at([[5, 16.5, 16.55], [16.5, 16.5, 5], [5, 16, 17], [16.5, 16.5, 16.5], [5, 16.5, 16.7], [9, 16.5, 16.5]])
+    run = Run((task,), RECIPES["figure2-signed"], tuple(range(6)), heads.unsqueeze(0), torch.zeros(1, 6))
+    assert shares_direction(run, (16, 17)).tolist() == [True, True, False, False, False, False]
+    around = Parity(20, (1, 10, 20))
+    wrapped = Run((around,), RECIPES["figure2-signed"], (0,), at([[10, 20.5, 0.5]]).unsqueeze(0), torch.zeros(1, 1))
+    assert shares_direction(wrapped, around.neighbours[0]).tolist() == [True]
+
+
+def test_aligned_heads_count_as_committed():
+    assert committed(soft_attention(500 * aligned_directions(LEFT.bits, 20), 20, 1.0).unsqueeze(0), [LEFT]).all()
+
+
+def test_training_leaves_the_number_of_threads_as_it_was():
+    before = torch.get_num_threads()
+    with one_thread_per_process():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+
+
+def test_progress_goes_to_the_file_that_the_runner_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("PARITY_PROGRESS", str(tmp_path / "progress.txt"))
+    train(Parity(5, (1, 3)), short("figure2-signed"), seeds=1)
+    assert (tmp_path / "progress.txt").read_text() == "figure2-signed 0 %"
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: train(LEFT, "figure3"), "unknown recipe 'figure3'; known: theory, figure2,"),
+        (lambda: train(LEFT, "theory", seeds=0), "seeds must be a positive count or a list of non-negative"),
+        (lambda: train(LEFT, "theory", seeds=[-1]), "seeds must be a positive count or a list of non-negative"),
+        (lambda: train([LEFT, LEFT], "theory", seeds=3), "give one task, or one per seed (3), got 2"),
+        (lambda: train(LEFT, "theory", heads=0), "heads must be at least 1, got 0"),
+        (lambda: train(LEFT, "theory", device="tpu"), "device must be auto, cpu, cuda or cuda:N, got 'tpu'"),
+        (lambda: train(LEFT, "theory", device="mps"), "device must be auto, cpu, cuda or cuda:N, got 'mps'"),
+        (lambda: resolve_device("cuda:99"), "device 'cuda:99' is not there: torch sees"),
+        (lambda: find_recipe(""), "unknown recipe ''"),
+        (lambda: replace(RECIPES["theory"], loss="l2"), "unknown loss 'l2'"),
+        (lambda: replace(RECIPES["theory"], optimiser="sgd"), "optimiser must be adam or gd, got 'sgd'"),
+        (lambda: replace(RECIPES["theory"], learning_rate=-1.0), "learning_rate must be a positive finite number"),
+        (lambda: replace(RECIPES["theory"], epochs=0), "epochs must be a whole number of at least 1, got 0"),
+        (lambda: replace(RECIPES["theory"], temperature=0.0), "temperature must be a positive finite number"),
+    ],
+)
+def test_bad_calls_are_refused_in_one_sentence(call, sentence):
+    with pytest.raises(ValueError) as error:
+        call()
+    assert str(error.value).startswith(sentence)
+
+
+def test_divergence_is_an_error_that_names_the_rate():
+    with pytest.raises(FloatingPointError, match="theory diverged before update 3; try a smaller learning rate"):
+        train(LEFT, short("theory", learning_rate=1e308), seeds=1, progress=False)

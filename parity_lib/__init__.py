@@ -29,6 +29,7 @@ _EXPORTS = {
     "PopulationRisk": "risk",
     "EnumeratedRisk": "risk",
     "SampledRisk": "risk",
+    "SampledAttentionRisk": "sampled",
     "Recipe": "recipes",
     "RECIPES": "recipes",
     "train": "training",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from .readout import FFNN1, zigzag
     from .recipes import RECIPES, Recipe
     from .risk import EnumeratedRisk, PopulationRisk, SampledRisk
+    from .sampled import SampledAttentionRisk
     from .training import Run, train
 
 

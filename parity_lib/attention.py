@@ -16,18 +16,32 @@ from torch import Tensor
 from .readout import zigzag
 
 
-def positional_code(n: int, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu") -> Tensor:
-    r"""Code of the positions 1..n on the circle, (n, 2): :math:`(\sin 2\pi j/n, \cos 2\pi j/n)`."""
-    angle = 2 * math.pi * torch.arange(1, n + 1, dtype=dtype, device=device) / n
-    return torch.stack([angle.sin(), angle.cos()], dim=-1)
+CODES = ("circle", "powers")
 
 
-def soft_attention(directions: Tensor, n: int, temperature: float) -> Tensor:
+def positional_code(
+    n: int, code: str = "circle", dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu"
+) -> Tensor:
+    r"""Code of the positions 1..n, (n, 2F): :math:`\sin, \cos` of :math:`2\pi f j/n` for F frequencies f.
+
+    ``circle`` is the paper's, f = 1 alone (eq. 3). ``powers`` has f = 1, 2, 4, ... up to n/2, which tells
+    neighbours apart.
+    """
+    if code not in CODES:
+        raise ValueError(f"unknown positional code {code!r}; known: {', '.join(CODES)}")
+    frequencies = [1] if code == "circle" else [2**i for i in range(max(1, int(math.log2(n))))]
+    turns = torch.arange(1, n + 1, dtype=dtype, device=device) / n
+    angles = [2 * math.pi * f * turns for f in frequencies]
+    return torch.stack([part for angle in angles for part in (angle.sin(), angle.cos())], dim=-1)
+
+
+def soft_attention(directions: Tensor, n: int, temperature: float, code: str = "circle") -> Tensor:
     r"""Soft attention :math:`\gamma_j = \mathrm{softmax}_j(a \cdot \mathrm{pos}(j) / \tau)`.
 
     Parameters
     ----------
-    directions : (..., heads, 2); column 0 is a_13 (multiplies sin), column 1 is a_14 (cos).
+    directions : (..., heads, 2); column 0 is a_13 (multiplies sin), column 1 is a_14 (cos). With the code
+        ``powers`` there is such a pair for each frequency.
     temperature : :math:`\tau > 0`.
 
     Returns
@@ -35,13 +49,13 @@ def soft_attention(directions: Tensor, n: int, temperature: float) -> Tensor:
     (..., heads, n), each row a distribution over the positions.
     """
     check_temperature(temperature)
-    code = positional_code(n, directions.dtype, directions.device)
-    return torch.softmax(directions @ code.T / temperature, dim=-1)
+    table = positional_code(n, code, directions.dtype, directions.device)
+    return torch.softmax(directions @ table.T / temperature, dim=-1)
 
 
 def hard_attention(directions: Tensor, n: int) -> Tensor:
     """Attention in the limit of zero temperature: each head reads its best position, (..., heads, n)."""
-    scores = directions @ positional_code(n, directions.dtype, directions.device).T
+    scores = directions @ positional_code(n, dtype=directions.dtype, device=directions.device).T
     return torch.nn.functional.one_hot(scores.argmax(-1), n).to(directions.dtype)
 
 
@@ -73,7 +87,7 @@ def head_matrices(directions: Tensor) -> Tensor:
 
 def embed(x: Tensor) -> Tensor:
     """Token embeddings w_j of eq. 3, without the CLS token: (inputs, n) in {0, 1} -> (inputs, n, 4)."""
-    code = positional_code(x.shape[-1], x.dtype, x.device)
+    code = positional_code(x.shape[-1], dtype=x.dtype, device=x.device)
     return torch.cat([torch.stack([x, 1 - x], dim=-1), code.expand(*x.shape, 2)], dim=-1)
 
 

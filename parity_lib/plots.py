@@ -30,13 +30,13 @@ HEAD_COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 STYLE = {
-    "figure.dpi": 110,
-    "savefig.dpi": 110,
+    "figure.dpi": 150,
+    "savefig.dpi": 150,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
     "figure.constrained_layout.use": True,
     "font.size": 10,
-    "axes.titlesize": 10.5,
+    "axes.titlesize": 10,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -75,7 +75,7 @@ def model_diagram(task: Parity, x: Tensor, directions: Tensor, temperature: floa
     prediction = float(zigzag(x.new_tensor(s), k, smoothing))
     label = int(task.labels(x))
 
-    fig = plt.figure(figsize=(11, 0.6 * (n + 1) + 0.3), layout="none")
+    fig = plt.figure(figsize=(8.6, 0.53 * (n + 1) + 0.3), layout="none")
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, 11), ylim=(0.4, n + 1.3))
     ax.axis("off")
@@ -120,7 +120,7 @@ def model_diagram(task: Parity, x: Tensor, directions: Tensor, temperature: floa
     inset.set_ylabel("prediction", fontsize=9, labelpad=1)
     ax.annotate("", (7.8, middle), (mean_x + 0.62, middle), arrowprops={"arrowstyle": "->", "color": GREY, "lw": 1.4})
     verdict = "right" if prediction * label > 0 else "wrong"
-    ax.text(9.4, middle - 2.6, f"prediction {prediction:+.2f}    label {label:+d}    ({verdict})",
+    ax.text(9.4, middle - 2.6, f"prediction {prediction:+.2f}, label {label:+d}:\n{verdict}",
             ha="center", va="center", fontsize=10.5, color=BLUE if verdict == "right" else RED, weight="bold")  # fmt: skip
     return fig
 
@@ -150,18 +150,18 @@ def construction_risk(
     temperatures : values of temperature times n squared.   soft : n -> risk at those temperatures.
     hard : k -> risk of hard attention at each of ``smoothings``.
     """
-    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8))
+    fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.5))
     for (n, risk), colour, marker in zip(soft.items(), HEAD_COLOURS, MARKERS, strict=False):
         left.loglog(temperatures, risk, color=colour, lw=1.8, label=f"n = {n}")
         left.plot(n, np.interp(math.log(n), np.log(temperatures), risk), marker, color=colour, ms=8)
     left.axvline(1, color=GREY, ls=":", lw=1)
     left.set(xlabel="temperature × n²", ylabel="risk (squared hinge)", ylim=(1e-5, 12),
-             title="Soft attention: markers stand at temperature 1/n")  # fmt: skip
+             title="Soft attention (marker: temperature 1/n)")  # fmt: skip
     left.legend(fontsize=9)
     for (k, risk), colour, marker in zip(hard.items(), HEAD_COLOURS, MARKERS, strict=False):
         right.loglog(smoothings, risk, marker=marker, ms=4, color=colour, lw=1.5, label=f"k = {k}")
     right.set(xlabel="smoothing b of the ReLU", ylabel="risk (squared hinge)", ylim=(1e-12, 1e3),
-              title="Hard attention: only the smoothing is left")  # fmt: skip
+              title="Hard attention, smoothed ReLU")  # fmt: skip
     right.legend(fontsize=9, ncols=2)
     return fig
 
@@ -177,8 +177,8 @@ def attention_heat_maps(run: Run, seed: int, title: str = "") -> Figure:
 def attention_grid(runs: Mapping[str, tuple[Run, int]]) -> Figure:
     """Figure 2's panels for several runs: one row per run (and the seed shown), one column per head."""
     columns = max(run.directions.shape[2] for run, _ in runs.values())
-    height = 3.1 if len(runs) == 1 else 1.45 * len(runs) + 0.5
-    fig, axes = plt.subplots(len(runs), columns, figsize=(10, height), sharex=True, sharey=True, squeeze=False)
+    height = 2.7 if len(runs) == 1 else 1.3 * len(runs) + 0.5
+    fig, axes = plt.subplots(len(runs), columns, figsize=(8.2, height), sharex=True, sharey=True, squeeze=False)
     for row, (label, (run, seed)) in zip(axes, runs.items(), strict=True):
         attention = run.attention[:, run.seeds.index(seed)].numpy()  # (frames, heads, n)
         for i, ax in enumerate(row):
@@ -213,7 +213,7 @@ def success_rates(rates: Mapping[str, tuple[Rate, Rate]], title: str) -> Figure:
 
 def every_seed(runs: Mapping[str, Run]) -> Figure:
     """What all seeds ended with: one panel per run, one row per seed, colour = summed attention."""
-    fig, axes = plt.subplots(1, len(runs), figsize=(2.5 * len(runs), 3.6), squeeze=False)
+    fig, axes = plt.subplots(1, len(runs), figsize=(2.05 * len(runs), 3.3), squeeze=False)
     for ax, (label, run) in zip(axes[0], runs.items(), strict=True):
         weights = run.attention[-1].sum(-2).numpy()
         order = np.lexsort((*weights.round(2).T[::-1], ~run.committed.numpy()))

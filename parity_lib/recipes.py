@@ -14,6 +14,9 @@ from .losses import find_loss
 from .readout import check_smoothing
 
 
+HEADS = ("zigzag", "sampled", "product")
+
+
 @dataclass(frozen=True)
 class Recipe:
     """Everything that decides a training run, apart from the task and the seed."""
@@ -24,6 +27,10 @@ class Recipe:
     optimiser: str
     """``adam`` (torch's defaults apart from the rate) or ``gd``, plain gradient descent."""
     learning_rate: float
+    head: str = "zigzag"
+    """``zigzag`` (the paper's), ``sampled`` (heads sample a position) or ``product``; see :mod:`parity_lib.sampled`."""
+    code: str = "circle"
+    """Positional code, see :func:`parity_lib.attention.positional_code`."""
     temperature: float = 1.0
     temperature_power: int = 0
     """The softmax runs at temperature * n ** temperature_power."""
@@ -40,7 +47,12 @@ class Recipe:
     updates_per_epoch: int = 105
 
     def __post_init__(self) -> None:
-        find_loss(self.loss)
+        if self.head not in HEADS:
+            raise ValueError(f"head must be one of {', '.join(HEADS)}, got {self.head!r}")
+        if self.head == "zigzag":
+            find_loss(self.loss)
+        if (self.head == "product") != (self.batch is not None) and self.head != "zigzag":
+            raise ValueError("the product head trains on batches, the sampled head on exact gradients")
         check_smoothing(self.smoothing)
         check_temperature(self.temperature)
         if self.optimiser not in ("adam", "gd"):
@@ -61,8 +73,8 @@ class Recipe:
         return self.temperature * n**self.temperature_power
 
 
-# 105 updates an epoch is 80 % of the 2^20 inputs in batches of 8000; every recipe gets the same
-# number of updates, so that none fails for want of steps.
+# 105 updates an epoch is 80 % of the 2^20 inputs in batches of 8000; every recipe of the paper and its
+# code gets the same number of updates, so that none fails for want of steps.
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
@@ -111,6 +123,25 @@ RECIPES: dict[str, Recipe] = {
             smoothing=0.0,
             batch=80_000,
             square_of_mean=True,
+        ),
+        Recipe(
+            name="repaired",
+            about="the repair: every head samples one position; minus the logarithm of the permanent, exact gradients",
+            loss="log",
+            head="sampled",
+            optimiser="adam",
+            learning_rate=0.3,
+            updates_per_epoch=50,
+        ),
+        Recipe(
+            name="product-head",
+            about="the same expectation from minibatches: the product of (1 - 2 v_i) instead of the zigzag",
+            loss="linear",
+            head="product",
+            optimiser="adam",
+            learning_rate=0.08,
+            batch=2000,
+            updates_per_epoch=50,
         ),
     )
 }

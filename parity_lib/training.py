@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from .attention import angle_to_position, soft_attention
+from .attention import angle_to_position, positional_code, soft_attention
 from .parity import Parity
 from .recipes import Recipe, find_recipe
 from .risk import PopulationRisk, SampledRisk
+from .sampled import ProductHeadRisk, SampledAttentionRisk
 
 COMMITTED = 0.6  # attention every head must give its own bit before a run counts as committed
 
@@ -47,7 +48,7 @@ class Run:
     def attention(self) -> Tensor:
         """The attention the model used, at the recipe's own temperature: (frames, seeds, heads, n)."""
         n = self.tasks[0].n
-        return soft_attention(self.directions, n, self.recipe.temperature_at(n))
+        return soft_attention(self.directions, n, self.recipe.temperature_at(n), self.recipe.code)
 
     @cached_property
     def recovered(self) -> Tensor:
@@ -124,11 +125,9 @@ def train(
         raise ValueError(f"heads must be at least 1, got {heads!r}")
 
     with one_thread_per_process():
-        exact = PopulationRisk(
-            tasks, recipe.loss, recipe.temperature_at(tasks[0].n), recipe.smoothing, accuracy=recipe.accuracy
-        )
-        objective = exact if recipe.batch is None else _minibatches(exact, recipe, seeds, place)
-        directions = initial_directions(seeds, heads).to(place).requires_grad_()
+        exact = population_risk(tasks, recipe)
+        objective = exact if recipe.batch is None else _minibatches(tasks, recipe, seeds, place)
+        directions = initial_directions(seeds, heads, tasks[0].n, recipe.code).to(place).requires_grad_()
         optimiser = {"adam": torch.optim.Adam, "gd": torch.optim.SGD}[recipe.optimiser](
             [directions], lr=recipe.learning_rate
         )
@@ -153,11 +152,25 @@ def train(
     return Run(tasks, recipe, seeds, torch.stack(frames).cpu(), torch.stack(risks).cpu())
 
 
-def initial_directions(seeds: Sequence[int], heads: int) -> Tensor:
-    """The paper's start, unit vectors at uniform angles: (seeds, heads, 2)."""
-    turns = [torch.rand(heads, generator=torch.Generator().manual_seed(s), dtype=torch.float64) for s in seeds]
-    angle = 2 * math.pi * torch.stack(turns)
-    return torch.stack([angle.cos(), angle.sin()], dim=-1)
+def population_risk(tasks: Sequence[Parity], recipe: Recipe) -> PopulationRisk | SampledAttentionRisk:
+    """The exact risk that a recipe minimises, or would minimise if its batches were infinite."""
+    temperature = recipe.temperature_at(tasks[0].n)
+    if recipe.head == "zigzag":
+        return PopulationRisk(
+            tasks, recipe.loss, temperature, recipe.smoothing, recipe.code, accuracy=recipe.accuracy
+        )
+    return SampledAttentionRisk(tasks, recipe.loss, temperature, recipe.code)
+
+
+def initial_directions(seeds: Sequence[int], heads: int, n: int = 0, code: str = "circle") -> Tensor:
+    """The paper's start, unit vectors at uniform angles: (seeds, heads, 2); a pair per frequency of ``code``."""
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    angle = 2 * math.pi * torch.stack([torch.rand(heads, generator=g, dtype=torch.float64) for g in generators])
+    if code == "circle":
+        return torch.stack([angle.cos(), angle.sin()], dim=-1)
+    width = positional_code(n, code).shape[1]
+    gaussian = torch.stack([torch.randn(heads, width, generator=g, dtype=torch.float64) for g in generators])
+    return gaussian / gaussian.norm(dim=-1, keepdim=True)
 
 
 def resolve_device(device: str) -> torch.device:
@@ -186,15 +199,18 @@ def one_thread_per_process() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _minibatches(exact: PopulationRisk, recipe: Recipe, seeds: Sequence[int], place: torch.device) -> SampledRisk:
-    generators = [torch.Generator(place).manual_seed(2**32 + seed) for seed in seeds]  # not the start's stream
-    return SampledRisk(
-        exact.tasks,
+def _minibatches(
+    tasks: Sequence[Parity], recipe: Recipe, seeds: Sequence[int], place: torch.device
+) -> SampledRisk | ProductHeadRisk:
+    kind = ProductHeadRisk if recipe.head == "product" else SampledRisk
+    return kind(
+        tasks,
         recipe.loss,
-        exact.temperature,
+        recipe.temperature_at(tasks[0].n),
         recipe.smoothing,
+        recipe.code,
         batch=recipe.batch or 1,
-        generators=generators,
+        generators=[torch.Generator(place).manual_seed(2**32 + seed) for seed in seeds],  # not the start's stream
         cube_share=recipe.cube_share,
     )
 

@@ -45,7 +45,7 @@ def test_the_diagram_prints_the_numbers_of_the_model():
     x = torch.tensor([1, 1, 0, 1, 0, 0, 1], dtype=torch.float64)
     fig = plots.model_diagram(task, x, aligned_directions(task.bits, 7), 1e-3, 0.0)
     words = " ".join(text.get_text() for text in fig.axes[0].texts)
-    assert "prediction -1.00    label -1    (right)" in words
+    assert "prediction -1.00, label -1:\nright" in words
     with pytest.raises(ValueError, match="x must be 7 bits, got 6"):
         plots.model_diagram(task, x[:6], aligned_directions(task.bits, 7), 1e-3, 0.0)
 

@@ -1,0 +1,109 @@
+"""The paper's constants, and the measurements that they are held against."""
+
+import math
+
+import pytest
+import torch
+from gradients import random_heads, value_and_gradient
+
+from parity_lib import EnumeratedRisk, Parity, PopulationRisk, soft_attention
+from parity_lib.measure import (
+    attention_jacobian,
+    conflicting_share,
+    full_matrix_gradient,
+    gradients_by_input,
+    lemma_18_brackets,
+    pl_ratio,
+    prediction_slope_and_curvature,
+    risk_curvature,
+    stated_attention_jacobian,
+)
+from parity_lib.theory import Theorem5
+
+
+def test_the_constants_at_n_20_k_3_worked_out_by_hand():
+    constants = Theorem5(n=20, k=3, temperature=1 / 20, smoothing=1.0)
+    entry = 400 * (20 + 32 * 9)
+    assert constants.prediction_smoothness == pytest.approx(6 * entry)
+    assert constants.prediction_lipschitz == pytest.approx(8 * 9 * 20 * math.sqrt(6))
+    assert constants.product_lipschitz == pytest.approx(math.sqrt(6) * (4 * 27 * entry + (8 * 9 * 20) ** 2))
+    assert constants.risk_smoothness == pytest.approx(2 * (constants.product_lipschitz + constants.prediction_smoothness))
+    assert constants.mu_1 == pytest.approx(2 / (9 * 400))
+    assert constants.mu_2 == pytest.approx(64 * 9 / 400)
+    assert constants.mu == pytest.approx(128 / 3600 / 2**21)
+    assert constants.steps(0.01) == pytest.approx(-math.log(0.01) / constants.contraction, rel=1e-6)
+    assert 1e16 < constants.steps(0.01) < 1e17
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"k": 21}, r"k must be in 1\.\.20, got 21"),
+        ({"temperature": 0.0}, "temperature must be a positive finite number, got 0.0"),
+        ({"smoothing": 0.0}, "smoothing must be a positive finite number, got 0.0"),
+        ({"c2": math.nan}, "c2 must be a positive finite number, got nan"),
+    ],
+)
+def test_bad_constants_are_refused(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Theorem5(**{"n": 20, "k": 3, "temperature": 0.05, "smoothing": 1.0} | changes)
+
+
+def test_the_softmax_jacobian_has_a_minus_sign_where_the_paper_prints_a_plus():
+    direction = random_heads(1, 1, seed=3)[0, 0]
+    attention = soft_attention(direction.unsqueeze(0), 9, 0.3)[0]
+    true = attention_jacobian(direction, 9, 0.3)
+    assert torch.allclose(stated_attention_jacobian(attention, 0.3, -1), true, atol=1e-14)
+    assert not torch.allclose(stated_attention_jacobian(attention, 0.3, +1), true, atol=1e-3)
+
+
+def test_the_mean_of_the_gradients_by_input_is_the_gradient_of_the_risk():
+    task, heads = Parity(7, (1, 3, 6)), random_heads(1, 3, seed=1)
+    by_input = gradients_by_input(task, heads[0], 0.4, 1e-2)
+    _, exact = value_and_gradient(EnumeratedRisk(task, "squared_hinge", 0.4), heads)
+    assert torch.allclose(by_input.mean(0), exact[0], atol=1e-12)
+
+
+def test_conflicts_are_counted_pair_by_pair():
+    gradients = torch.tensor([[[1.0, 0.0]], [[-1.0, 0.0]], [[1.0, 1.0]], [[0.0, 0.0]]])
+    assert conflicting_share(gradients) == pytest.approx(2 / 3)  # of the three pairs with a product, two are negative
+    assert conflicting_share(torch.zeros(3, 1, 2)) == 0.0
+
+
+def test_the_pl_ratio_is_half_the_squared_gradient_over_the_risk():
+    risk, heads = PopulationRisk(Parity(9, (1, 4)), "squared_hinge", 0.5), random_heads(3, 2, seed=5)
+    value, gradient = value_and_gradient(risk, heads)
+    assert torch.allclose(pl_ratio(risk, heads), gradient.square().sum((1, 2)) / (2 * value))
+
+
+def test_curvature_by_differences_matches_a_quadratic():
+    def quadratic(d):
+        return 3 * d[..., 0, 0] ** 2 + d[..., 0, 1] ** 2
+
+    assert risk_curvature(quadratic, torch.tensor([[0.3, -0.2]], dtype=torch.float64)) == pytest.approx(6)
+
+
+def test_prediction_slopes_match_the_gradients_by_input():
+    task, heads = Parity(6, (1, 4)), random_heads(1, 2, seed=2)[0]
+    x = task.cube()[37]
+    slope, curvature = prediction_slope_and_curvature(x, heads, 2, 0.5, 1e-2)
+    linear = gradients_by_input(task, heads, 0.5, 1e-2, loss="linear")[37]  # 1 - y p: the slope of p up to sign
+    assert slope == pytest.approx(float(linear.norm()))
+    assert curvature > 0
+
+
+def test_lemma_18_brackets_are_the_squared_slopes_of_what_the_heads_read():
+    task, heads = Parity(5, (1, 2)), random_heads(1, 2, seed=4)[0]
+    brackets = lemma_18_brackets(task, heads, 0.6, sign=-1)
+    x = task.cube()[1:]
+    read = torch.stack([x @ attention_jacobian(head, 5, 0.6) for head in heads], dim=1)  # (inputs, heads, 2)
+    assert torch.allclose(brackets, 0.36 * read.square().sum((1, 2)))
+
+
+def test_the_literal_gradient_agrees_on_the_two_trained_entries_and_vanishes_below_the_first_row():
+    task, heads = Parity(6, (1, 4)), random_heads(1, 2, seed=2)
+    gradient = full_matrix_gradient(task, heads[0], 0.5, 1e-2)
+    _, exact = value_and_gradient(EnumeratedRisk(task, "squared_hinge", 0.5), heads)
+    assert torch.allclose(gradient[:, 0, 2:], exact[0], atol=1e-12)
+    assert gradient[:, 1:].abs().max() == 0
+    assert gradient[:, 0, :2].abs().max() > 1e-3  # the token entries are updated too

@@ -12,6 +12,8 @@ from typing import Any
 
 from scipy.stats import binomtest
 
+from .claims import CLAIMS
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -44,70 +46,39 @@ VERDICTS = ("holds", "holds with a change", "fails", "vacuous here", "not tested
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A claim of a paper, in our words, with the check that was fixed before any run."""
+class Verdict:
+    """What a chapter found about a claim: the verdict, the numbers it rests on, and the change if it needs one."""
 
-    place: str
-    statement: str
-    check: str
+    verdict: str
+    numbers: Mapping[str, Any]
+    change: str = ""
 
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"unknown verdict {self.verdict!r}; known: {', '.join(VERDICTS)}")
+        if self.verdict == "holds with a change" and not self.change:
+            raise ValueError("a verdict that holds with a change must name the change")
 
-CLAIMS: dict[str, Claim] = {
-    "expr-ffnn": Claim(
-        "Proposition 3",
-        "k ReLU neurons with 2k + 2 distinct parameters express every k-parity.",
-        "The largest risk over the sets tried, on all 2^n inputs, is below 1e-12 and the distinct numbers "
-        "in the network are at most 2k + 2.",
-    ),
-    "expr-transformer": Claim(
-        "Proposition 3, eq. 2",
-        "k heads and k neurons, 18k + 2 parameters, express every k-parity.",
-        "Holds if the construction with the ReLU has risk below 0.01 with the paper's soft attention at temperature "
-        "1/n, for every n tried; holds with a change if it has risk below 1e-12 with hard attention.",
-    ),
-    "fig2-left": Claim(
-        "Appendix B.1, Figure 2 left",
-        "Three heads trained on {8, 11, 18} each settle on a bit of their own with a score close to 1.",
-        "Holds if the stated recipe (squared hinge, full batch) commits in more than half of the seeds; holds "
-        "with a change if another recipe of the table does. Committed: the arg-max positions are exactly B and "
-        "every head gives its position more than 0.6. Judged by the lower end of the Wilson interval.",
-    ),
-    "fig2-right": Claim(
-        "Appendix B.1, Figure 2 right",
-        "With the neighbours 16 and 17 in B, two heads often learn the direction half-way between them.",
-        "Judged as fig2-left, on the share of seeds where two heads point within 0.1 positions of 16.5 and the "
-        "remaining head gives the third bit more than 0.6.",
-    ),
-}
+    def __str__(self) -> str:
+        return f"{self.verdict} ({self.change})" if self.verdict == "holds with a change" else self.verdict
 
 
 def record(
-    notebook: str,
-    parameters: Mapping[str, Any],
-    numbers: Mapping[str, Any],
-    verdicts: Mapping[str, tuple[str, Mapping[str, Any]]],
+    notebook: str, parameters: Mapping[str, Any], numbers: Mapping[str, Any], verdicts: Mapping[str, Verdict]
 ) -> None:
     """Write a chapter's results as JSON: the parameters used, the numbers found, the claims decided.
 
     The file is ``<notebook>.json`` in the folder that the runner names (``PARITY_OUT``), otherwise in
     ``results/``. The same run gives the same bytes: no times, no machine.
-
-    Parameters
-    ----------
-    verdicts : claim id -> (verdict, the numbers it rests on).
     """
-    for claim, (verdict, _) in verdicts.items():
+    for claim in verdicts:
         if claim not in CLAIMS:
             raise ValueError(f"unknown claim {claim!r}; known: {', '.join(CLAIMS)}")
-        if verdict not in VERDICTS:
-            raise ValueError(f"unknown verdict {verdict!r} for {claim}; known: {', '.join(VERDICTS)}")
     content = {
         "notebook": notebook,
         "parameters": _plain(parameters),
         "numbers": _plain(numbers),
-        "claims": {
-            claim: {"verdict": verdict, "numbers": _plain(found)} for claim, (verdict, found) in verdicts.items()
-        },
+        "claims": {claim: _plain(asdict(verdict)) for claim, verdict in verdicts.items()},
     }
     folder = Path(os.environ.get("PARITY_OUT") or "results")
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,11 +87,26 @@ def record(
     partial.replace(folder / f"{notebook}.json")
 
 
-def judge(stated: Rate, changed: Mapping[str, Rate], threshold: float = 0.5) -> str:
-    """Verdict on a claim about success: from the recipe as stated, else from one with a named change."""
-    if stated.low > threshold:
-        return "holds"
-    return "holds with a change" if any(rate.low > threshold for rate in changed.values()) else "fails"
+def verdict_list(verdicts: Mapping[str, Verdict]) -> str:
+    """The verdicts of a chapter as a Markdown list, each with the claim in our words."""
+    return "\n".join(f"- `{claim}`: **{verdict}**. {CLAIMS[claim].statement}" for claim, verdict in verdicts.items())
+
+
+def decide(holds: bool, numbers: Mapping[str, Any], *, change: str = "", otherwise: str = "fails") -> Verdict:
+    """``holds``, else ``holds with a change`` where one is named, else ``otherwise``."""
+    if holds:
+        return Verdict("holds", numbers)
+    return Verdict("holds with a change", numbers, change) if change else Verdict(otherwise, numbers)
+
+
+def judge(stated: Rate, changed: Mapping[str, Rate], numbers: Mapping[str, Any], threshold: float = 0.5) -> Verdict:
+    """Verdict on a claim about success, by the lower end of the interval.
+
+    It holds if the recipe as stated passes; with a change, the best of the named ones, if that passes.
+    """
+    best = max(changed, key=lambda name: changed[name].low, default="")
+    passes = bool(best) and changed[best].low > threshold
+    return decide(stated.low > threshold, numbers, change=f"with {best}" if passes else "")
 
 
 def _plain(value: Any) -> Any:

@@ -15,7 +15,8 @@ from .attention import head_matrices, literal_prediction, position_weights, posi
 from .losses import find_loss
 from .parity import Parity
 from .readout import zigzag
-from .risk import _Risk
+from .risk import PopulationRisk, _Risk
+from .training import Run, population_risk
 
 
 def stated_attention_jacobian(attention: Tensor, temperature: float, sign: int) -> Tensor:
@@ -72,36 +73,42 @@ def conflicting_share(gradients: Tensor, floor: float = 1e-12) -> float:
 
 def pl_ratio(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Tensor:
     r""":math:`\frac12\|\nabla R\|^2 / R` for every row, which Lemma 8 bounds below by mu: (rows, heads, 2) -> (rows,)."""
-    leaf = directions.detach().requires_grad_()
-    value = risk(leaf)
-    (gradient,) = torch.autograd.grad(value.sum(), leaf)
-    return gradient.square().sum((-1, -2)) / (2 * value.detach())
+    return gradient(risk, directions).square().sum((-1, -2)) / (2 * risk(directions))
 
 
-def risk_curvature(risk: _Risk, directions: Tensor, step: float = 1e-4) -> float:
+def risk_curvature(risk: Callable[[Tensor], Tensor], directions: Tensor, step: float = 1e-4) -> float:
     """Spectral norm of the Hessian of the risk at one point, by differences of exact gradients: (heads, 2)."""
     size = directions.numel()
     shifts = step * torch.eye(size, dtype=directions.dtype).reshape(size, *directions.shape)
-    leaf = torch.cat([directions + shifts, directions - shifts]).requires_grad_()
-    (gradient,) = torch.autograd.grad(risk(leaf).sum(), leaf)
-    forward, backward = gradient.reshape(2, size, size)
+    forward, backward = gradient(risk, torch.cat([directions + shifts, directions - shifts])).reshape(2, size, size)
     hessian = (forward - backward) / (2 * step)
     return float(torch.linalg.matrix_norm((hessian + hessian.T) / 2, ord=2))
 
 
-def prediction_slope_and_curvature(
+def prediction_derivatives(
     x: Tensor, directions: Tensor, k: int, temperature: float, smoothing: float
-) -> tuple[float, float]:
-    """Norm of the gradient, and spectral norm of the Hessian, of the prediction on one input (n,)."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The prediction on one input (n,), its gradient (2 heads,) and its Hessian (2 heads, 2 heads)."""
 
     def predict(flat: Tensor) -> Tensor:
         attention = soft_attention(flat.reshape(directions.shape), len(x), temperature)
         return zigzag(position_weights(attention, k) @ x, k, smoothing)
 
     flat = directions.reshape(-1)
-    gradient = torch.autograd.functional.jacobian(predict, flat)
-    hessian = torch.autograd.functional.hessian(predict, flat)
-    return float(gradient.norm()), float(torch.linalg.matrix_norm(hessian, ord=2))
+    slope = torch.autograd.functional.jacobian(predict, flat)
+    return predict(flat), slope, torch.autograd.functional.hessian(predict, flat)
+
+
+def prediction_norms(
+    x: Tensor, directions: Tensor, k: int, temperature: float, smoothing: float
+) -> dict[str, float]:
+    """Norms that Lemmas 14, 15 and 16 bound: of the gradient, of the curvature, and of the product's Jacobian."""
+    value, slope, hessian = prediction_derivatives(x, directions, k, temperature, smoothing)
+    return {
+        "gradient": float(slope.norm()),
+        "curvature": float(torch.linalg.matrix_norm(hessian, ord=2)),
+        "product": float(torch.linalg.matrix_norm(torch.outer(slope, slope) + value * hessian, ord=2)),
+    }
 
 
 def lemma_18_brackets(task: Parity, directions: Tensor, temperature: float, sign: int) -> Tensor:
@@ -110,6 +117,54 @@ def lemma_18_brackets(task: Parity, directions: Tensor, temperature: float, sign
     attention = soft_attention(directions, task.n, temperature)
     jacobians = torch.stack([temperature * stated_attention_jacobian(row, temperature, sign) for row in attention])
     return torch.einsum("xj,hja->xha", x, jacobians).square().sum((-1, -2))
+
+
+def lemma_19_sides(task: Parity, directions: Tensor, temperature: float, smoothing: float) -> tuple[float, float]:
+    """Both sides of Lemma 19, the right one without its factor: squared gradients, and losses, of 0...0 and 1...1.
+
+    Soft attention is positive everywhere, so 0...0 is the only input on which the heads read zero.
+    """
+    gradients = gradients_by_input(task, directions, temperature, smoothing)[[0, -1]]
+    x = task.cube()[[0, -1]]
+    weights = position_weights(soft_attention(directions, task.n, temperature), task.k)
+    losses = find_loss("squared_hinge")(task.labels(x), zigzag(x @ weights, task.k, smoothing))
+    return float(gradients.square().sum()), float(losses.sum())
+
+
+def force_norms(run: Run) -> tuple[Tensor, Tensor]:
+    """Norms of the label-free and the parity gradient along a run, each (frames, seeds)."""
+    risk = population_risk(run.tasks, run.recipe)
+    norms = [
+        [gradient(part, frame).flatten(1).norm(dim=1) for frame in run.directions] for part in risk.forces()
+    ]
+    return torch.stack(norms[0]), torch.stack(norms[1])
+
+
+def angle_landscape(risk: _Risk, sharpness: float, points: int) -> Tensor:
+    """Risk of two heads of norm ``sharpness * temperature`` over all pairs of angles, (points, points).
+
+    Entry [i, j]: head 1 points at position ``n (i + 1) / points``, head 2 at ``n (j + 1) / points``.
+    """
+    heads = sharpness * risk.temperature * positional_code(points)
+    pairs = torch.stack(torch.broadcast_tensors(heads.unsqueeze(1), heads.unsqueeze(0)), dim=2)
+    return risk(pairs.reshape(-1, 2, 2)).reshape(points, points)
+
+
+def parity_terms(risk: PopulationRisk, directions: Tensor) -> tuple[Tensor, Tensor]:
+    """The parity signal of one set of heads, frequency by frequency: omega (M,) and its terms (M,)."""
+    weights = position_weights(soft_attention(directions, risk.n, risk.temperature), risk.k)
+    half = risk._step * torch.arange(1, risk.frequencies + 1, dtype=weights.dtype)
+    angles = half.unsqueeze(1) * weights
+    on_bits = torch.zeros(risk.n, dtype=torch.bool)
+    on_bits[list(risk.tasks[0].indices)] = True
+    return 2 * half, risk._parity * torch.where(on_bits, angles.sin(), angles.cos()).prod(1)
+
+
+def gradient(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Tensor:
+    """Gradient of the risk at every row, in the shape of ``directions``."""
+    leaf = directions.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(risk(leaf).sum(), leaf)
+    return gradient
 
 
 def full_matrix_gradient(task: Parity, directions: Tensor, temperature: float, smoothing: float) -> Tensor:

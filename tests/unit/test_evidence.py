@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parity_lib import record, wilson
-from parity_lib.evidence import judge
+from parity_lib.evidence import Verdict, decide, judge, verdict_list
 
 
 @given(st.integers(1, 500), st.data())
@@ -33,9 +33,23 @@ def test_impossible_counts_are_refused(successes, trials):
 
 
 def test_verdicts_follow_the_lower_end_of_the_interval():
-    assert judge(wilson(64, 64), {}) == "holds"
-    assert judge(wilson(34, 64), {"changed": wilson(33, 64)}) == "fails"  # above one half, but not surely
-    assert judge(wilson(0, 64), {"changed": wilson(63, 64)}) == "holds with a change"
+    assert judge(wilson(64, 64), {}, {}).verdict == "holds"
+    assert judge(wilson(34, 64), {"changed": wilson(33, 64)}, {}).verdict == "fails"  # above one half, but not surely
+    found = judge(wilson(0, 64), {"weak": wilson(40, 64), "strong": wilson(63, 64)}, {"n": 1})
+    assert str(found) == "holds with a change (with strong)" and found.numbers == {"n": 1}
+
+
+def test_a_change_must_be_named():
+    assert decide(False, {}, change="a minus sign").change == "a minus sign"
+    assert decide(False, {}, otherwise="vacuous here").verdict == "vacuous here"
+    with pytest.raises(ValueError, match="must name the change"):
+        Verdict("holds with a change", {})
+    with pytest.raises(ValueError, match="unknown verdict 'true'"):
+        Verdict("true", {})
+
+
+def test_the_list_of_verdicts_quotes_the_claims():
+    assert verdict_list({"lemma-17": Verdict("fails", {})}).startswith("- `lemma-17`: **fails**. The gradients of any two")
 
 
 def test_results_are_written_whole_and_the_same_every_time(tmp_path, monkeypatch):
@@ -45,7 +59,7 @@ def test_results_are_written_whole_and_the_same_every_time(tmp_path, monkeypatch
             "toy",
             parameters={"n": 4, "bits": (1, 2)},
             numbers={"risk": torch.tensor([0.5, 0.25]), "rate": wilson(1, 2), "by_k": {2: 0.5}},
-            verdicts={"expr-ffnn": ("holds", {"risk": 0.0})},
+            verdicts={"expr-ffnn": Verdict("holds", {"risk": 0.0})},
         )
         first = (tmp_path / "toy.json").read_bytes()
     assert first == (tmp_path / "toy.json").read_bytes()
@@ -53,7 +67,7 @@ def test_results_are_written_whole_and_the_same_every_time(tmp_path, monkeypatch
     assert content["parameters"] == {"n": 4, "bits": [1, 2]}
     assert content["numbers"]["risk"] == [0.5, 0.25]
     assert content["numbers"]["rate"]["successes"] == 1
-    assert content["claims"] == {"expr-ffnn": {"verdict": "holds", "numbers": {"risk": 0.0}}}
+    assert content["claims"] == {"expr-ffnn": {"verdict": "holds", "numbers": {"risk": 0.0}, "change": ""}}
     assert [path.name for path in tmp_path.iterdir()] == ["toy.json"]
 
 
@@ -67,8 +81,7 @@ def test_without_a_runner_results_go_to_a_folder_beside_the_work(tmp_path, monke
 @pytest.mark.parametrize(
     ("numbers", "verdicts", "sentence"),
     [
-        ({}, {"no-such": ("holds", {})}, "unknown claim 'no-such'"),
-        ({}, {"expr-ffnn": ("true", {})}, "unknown verdict 'true' for expr-ffnn"),
+        ({}, {"no-such": Verdict("holds", {})}, "unknown claim 'no-such'"),
         ({"risk": math.nan}, {}, "results must be finite numbers"),
         ({"risk": [1.0, math.inf]}, {}, "results must be finite numbers"),
     ],

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from parity_lib import RECIPES, Parity, plots, train, wilson
+from parity_lib import RECIPES, Parity, plots, plots_architecture, plots_figure2, train, wilson
 from parity_lib.attention import aligned_directions
 
 SHORT = replace(RECIPES["figure2-signed"], epochs=3, updates_per_epoch=2)
@@ -30,7 +30,7 @@ def close_figures():
 
 
 def test_heat_maps_show_the_attention_the_model_used(run):
-    fig = plots.attention_heat_maps(run, 6)
+    fig = plots_figure2.attention_heat_maps(run, 6)
     panels = [ax for ax in fig.axes if ax.get_title(loc="left").startswith("head")]
     assert [ax.get_title(loc="left") for ax in panels] == ["head 1", "head 2"]
     for i, ax in enumerate(panels):
@@ -43,30 +43,30 @@ def test_heat_maps_show_the_attention_the_model_used(run):
 def test_the_diagram_prints_the_numbers_of_the_model():
     task = Parity(7, (2, 4, 7))
     x = torch.tensor([1, 1, 0, 1, 0, 0, 1], dtype=torch.float64)
-    fig = plots.model_diagram(task, x, aligned_directions(task.bits, 7), 1e-3, 0.0)
+    fig = plots_architecture.model_diagram(task, x, aligned_directions(task.bits, 7), 1e-3, 0.0)
     words = " ".join(text.get_text() for text in fig.axes[0].texts)
     assert "prediction -1.00, label -1:\nright" in words
     with pytest.raises(ValueError, match="x must be 7 bits, got 6"):
-        plots.model_diagram(task, x[:6], aligned_directions(task.bits, 7), 1e-3, 0.0)
+        plots_architecture.model_diagram(task, x[:6], aligned_directions(task.bits, 7), 1e-3, 0.0)
 
 
 def test_the_other_figures_draw(run):
     rates = {"a": (wilson(1, 4), wilson(0, 4)), "b": (wilson(4, 4), wilson(4, 4))}
     temperatures = np.geomspace(0.1, 100, 5)
     figures = [
-        plots.attention_grid({"one": (run, 4), "two": (run, 6)}),
-        plots.success_rates(rates, "title"),
-        plots.every_seed({"one": run}),
-        plots.shared_directions({"one": run}, 2.5),
-        plots.zigzag_curves(3, (0.0, 1.0)),
-        plots.construction_risk(temperatures, {8: temperatures}, temperatures, {2: temperatures}),
+        plots_figure2.attention_grid({"one": (run, 4), "two": (run, 6)}),
+        plots_figure2.success_rates(rates, "title"),
+        plots_figure2.every_seed({"one": run}),
+        plots_figure2.shared_directions({"one": run}, 2.5),
+        plots_architecture.zigzag_curves(3, (0.0, 1.0)),
+        plots_architecture.construction_risk(temperatures, {8: temperatures}, temperatures, {2: temperatures}),
     ]
     for fig in figures:
         fig.canvas.draw()
 
 
 def test_the_animation_asks_no_host_for_anything_and_says_what_it_shows(run):
-    html = plots.circle_animation(run, 4, alt='two "arrows"')
+    html = plots_figure2.circle_animation(run, 4, alt='two "arrows"')
     assert 'aria-label="two &quot;arrows&quot;"' in html
     links = re.findall(r"(?:src|href)=|https?://[^\"]+", html)
     assert links == ["http://www.w3.org/2000/svg"]  # the name of the SVG namespace, not a request

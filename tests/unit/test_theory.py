@@ -1,24 +1,31 @@
 """The paper's constants, and the measurements that they are held against."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from gradients import random_heads, value_and_gradient
 
-from parity_lib import EnumeratedRisk, Parity, PopulationRisk, soft_attention
+from parity_lib import RECIPES, EnumeratedRisk, Parity, PopulationRisk, soft_attention, train
+from parity_lib.attention import aligned_directions
 from parity_lib.measure import (
+    angle_landscape,
     attention_jacobian,
     conflicting_share,
+    force_norms,
     full_matrix_gradient,
     gradients_by_input,
     lemma_18_brackets,
+    lemma_19_sides,
+    parity_terms,
     pl_ratio,
-    prediction_slope_and_curvature,
+    prediction_derivatives,
     risk_curvature,
     stated_attention_jacobian,
 )
 from parity_lib.theory import Theorem5
+from parity_lib.training import population_risk
 
 
 def test_the_constants_at_n_20_k_3_worked_out_by_hand():
@@ -83,13 +90,58 @@ def test_curvature_by_differences_matches_a_quadratic():
     assert risk_curvature(quadratic, torch.tensor([[0.3, -0.2]], dtype=torch.float64)) == pytest.approx(6)
 
 
-def test_prediction_slopes_match_the_gradients_by_input():
+def test_prediction_derivatives_match_the_gradients_by_input_and_differences():
     task, heads = Parity(6, (1, 4)), random_heads(1, 2, seed=2)[0]
     x = task.cube()[37]
-    slope, curvature = prediction_slope_and_curvature(x, heads, 2, 0.5, 1e-2)
+    _, gradient, hessian = prediction_derivatives(x, heads, 2, 0.5, 1e-2)
     linear = gradients_by_input(task, heads, 0.5, 1e-2, loss="linear")[37]  # 1 - y p: the slope of p up to sign
-    assert slope == pytest.approx(float(linear.norm()))
-    assert curvature > 0
+    assert torch.allclose(gradient, -task.labels(x) * linear.reshape(-1), atol=1e-12)
+    step = torch.zeros(4, dtype=torch.float64)
+    step[2] = 1e-5
+    ahead, behind = (prediction_derivatives(x, heads + sign * step.reshape(2, 2), 2, 0.5, 1e-2)[1] for sign in (1, -1))
+    assert torch.allclose(hessian[2], (ahead - behind) / 2e-5, atol=1e-5)
+
+
+def test_the_two_forces_add_up_to_the_gradient():
+    run = train(Parity(12, (2, 7)), replace(RECIPES["theory"], epochs=1, updates_per_epoch=2), seeds=3, progress=False)
+    risk = population_risk(run.tasks, run.recipe)
+    parts = [value_and_gradient(part, run.directions[0]) for part in risk.forces()]
+    value, gradient = value_and_gradient(risk, run.directions[0])
+    assert torch.allclose(parts[0][0] + parts[1][0], value, atol=1e-12)
+    assert torch.allclose(parts[0][1] + parts[1][1], gradient, atol=1e-12)
+    label_free, parity = force_norms(run)
+    assert torch.allclose(label_free[0], parts[0][1].flatten(1).norm(dim=1))
+    assert torch.allclose(parity[0], parts[1][1].flatten(1).norm(dim=1))
+
+
+def test_a_loss_linear_in_the_label_has_no_label_free_force():
+    run = train(Parity(12, (2, 7)), replace(RECIPES["figure2-signed"], epochs=1), seeds=3, progress=False)
+    label_free, parity = force_norms(run)
+    assert label_free.max() < 1e-12 * parity.max()
+
+
+def test_the_parity_terms_sum_to_the_parity_part_of_the_risk():
+    risk = PopulationRisk(Parity(10, (2, 5, 9)), "squared_hinge", 0.5)
+    heads = random_heads(1, 3, seed=8)[0]
+    omega, terms = parity_terms(risk, heads)
+    assert float(terms.sum()) == pytest.approx(float(risk.forces()[1](heads)), abs=1e-12)
+    assert omega[1] == pytest.approx(2 * float(omega[0]))
+
+
+def test_the_landscape_is_the_risk_at_every_pair_of_angles():
+    risk = PopulationRisk(Parity(8, (3, 6)), "sigmoid_hinge", 0.5)
+    grid = angle_landscape(risk, 4.0, 16)
+    heads = 2.0 * aligned_directions((3, 6), 8)
+    assert float(grid[5, 11]) == pytest.approx(float(risk(heads)))
+    assert torch.allclose(grid, grid.T)
+
+
+def test_lemma_19_looks_at_the_input_on_which_the_heads_read_zero():
+    task, heads = Parity(6, (1, 3, 5)), random_heads(1, 3, seed=2)[0]
+    left, right = lemma_19_sides(task, heads, 0.5, 0.0)
+    assert left == pytest.approx(0, abs=1e-20) and right == pytest.approx(0, abs=1e-20)
+    left, right = lemma_19_sides(task, heads, 0.5, 0.1)
+    assert left == pytest.approx(0, abs=1e-20) and right > 1e-3
 
 
 def test_lemma_18_brackets_are_the_squared_slopes_of_what_the_heads_read():

@@ -1,0 +1,152 @@
+"""The command ``parity``: list the chapters, run one, build the book."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from . import __version__
+from .runner import (
+    ParameterError,
+    RunError,
+    check_parameters,
+    parse_overrides,
+    read_parameters,
+    run_notebook,
+)
+from .workflow import BuildError, CheckoutError, build_book, find_notebook, find_root, load_profile
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Answer with a sentence instead of a traceback: status 2 for a bad request, 1 for a failure."""
+    try:
+        yield
+    except (ParameterError, CheckoutError) as error:
+        _leave(error, status=2)
+    except (RunError, BuildError) as error:
+        _leave(error, status=1)
+    except OSError as error:
+        _leave(f"{error.strerror or error}: {error.filename}", status=1)
+
+
+def _leave(reason: object, status: int) -> NoReturn:
+    click.echo(f"error: {reason}" if status == 2 else str(reason), err=True)
+    sys.exit(status)
+
+
+@click.group(context_settings={"max_content_width": 100})
+@click.version_option(__version__, prog_name="parity")
+def main() -> None:
+    """Rerun the chapters of "Learning parity with attention" and build the book."""
+
+
+@main.command("list")
+def list_chapters() -> None:
+    """Show every notebook: name, title, and seconds it took in earlier builds here."""
+    with _one_sentence():
+        root = find_root()
+        notebooks = sorted((root / "notebooks").glob("*.ipynb"))
+        width = max((len(path.stem) for path in notebooks), default=0)
+        for path in notebooks:
+            times = ", ".join(_times(root, path.stem))
+            click.echo(f"{path.stem:{width}}  {_title(path)}" + (f"  ({times})" if times else ""))
+
+
+@main.command(add_help_option=False)
+@click.argument("name", required=False)
+@click.option("--profile", metavar="NAME", help="Start from the values of a profile.")
+@click.option(
+    "-p",
+    "--parameter",
+    "texts",
+    type=(str, str),
+    multiple=True,
+    metavar="KEY VALUE",
+    help="Set one parameter; may be repeated.",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where to write.  [default: build/run]",
+)
+@click.option("--help", "wants_help", is_flag=True, help="Show the parameters of NAME.")
+@click.pass_context
+def run(
+    context: click.Context,
+    name: str | None,
+    profile: str | None,
+    texts: tuple[tuple[str, str], ...],
+    output: Path | None,
+    wants_help: bool,
+) -> None:
+    """Execute the notebook NAME with its own default parameters, or others."""
+    if name is None:
+        click.echo(context.get_help())
+        sys.exit(0 if wants_help else 2)
+    with _one_sentence():
+        root = find_root()
+        notebook = find_notebook(root, name)
+        if wants_help:
+            _show_parameters(notebook)
+            return
+        overrides = load_profile(root, profile).get(name, {}) if profile else {}
+        values = check_parameters(notebook, overrides | parse_overrides(notebook, dict(texts)))
+        folder = output or root / "build" / "run"
+        target = folder / notebook.name
+        if target.resolve().parent == notebook.resolve().parent:
+            raise ParameterError(f"--output {folder} holds the sources, choose another folder")
+        run_notebook(notebook, values, output=target, build=folder, live=sys.stdout.isatty())
+        click.echo(os.path.relpath(target))
+        click.echo(os.path.relpath(folder / "results" / f"{name}.json"))
+
+
+@main.command()
+@click.option("--profile", default="quick", show_default=True, metavar="NAME")
+@click.option(
+    "--cores",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    show_default="all of this machine",
+    help="How many notebooks may run at once.",
+)
+def book(profile: str, cores: int) -> None:
+    """Run what is not up to date and build the book."""
+    with _one_sentence():
+        click.echo(os.path.relpath(build_book(find_root(), profile, cores)))
+
+
+def _title(notebook: Path) -> str:
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        for line in "".join(cell["source"]).splitlines():
+            if cell["cell_type"] == "markdown" and line.startswith("# "):
+                return line.removeprefix("# ").strip()
+    return ""
+
+
+def _times(root: Path, name: str) -> Iterator[str]:
+    for profile in sorted(path.stem for path in (root / "profiles").glob("*.yml")):
+        record = root / "build" / profile / "records" / f"{name}.json"
+        if record.is_file():
+            seconds = json.loads(record.read_text(encoding="utf-8"))["seconds"]
+            yield f"{profile} {seconds:.0f} s"
+
+
+def _show_parameters(notebook: Path) -> None:
+    click.echo(f"parity run {notebook.stem} [--profile NAME] [-p KEY VALUE]... [--output DIR]\n")
+    click.echo(f"{_title(notebook)}\n\nParameters:")
+    for p in read_parameters(notebook):
+        allowed = f"  {p.allowed}" if p.allowed else ""
+        click.echo(f"  {p.name}: {p.type} = {p.default!r}{allowed}\n      {p.help}")
+
+
+if __name__ == "__main__":
+    main()

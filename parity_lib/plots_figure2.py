@@ -1,0 +1,175 @@
+"""Figures of the chapter ``figure2``, and the animated circle of positions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html import escape
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from .attention import angle_to_position
+from .evidence import Rate
+from .plots import BLUE, GREY, HEAD_COLOURS, ORANGE, RED
+from .training import Run
+
+
+def attention_heat_maps(run: Run, seed: int, title: str = "") -> Figure:
+    """The paper's Figure 2: one panel per head, position against epoch, colour = attention."""
+    return attention_grid({title: (run, seed)})
+
+
+def attention_grid(runs: Mapping[str, tuple[Run, int]]) -> Figure:
+    """Figure 2's panels for several runs: one row per run (and the seed shown), one column per head."""
+    columns = max(run.directions.shape[2] for run, _ in runs.values())
+    height = 2.7 if len(runs) == 1 else 1.3 * len(runs) + 0.5
+    fig, axes = plt.subplots(len(runs), columns, figsize=(8.2, height), sharex=True, sharey=True, squeeze=False)
+    for row, (label, (run, seed)) in zip(axes, runs.items(), strict=True):
+        attention = run.attention[:, run.seeds.index(seed)].numpy()  # (frames, heads, n)
+        for i, ax in enumerate(row):
+            image = ax.imshow(attention[:, i].T, origin="lower", aspect="auto", vmin=0, vmax=1, interpolation="nearest",
+                              extent=(-0.5, len(attention) - 0.5, 0.5, run.task.n + 0.5))  # fmt: skip
+            ax.set_yticks(run.task.bits)
+            ax.grid(False)
+        row[0].set_ylabel(f"{label}\nposition" if label else "position", fontsize=8.5 if label else 10)
+    for i in range(columns):
+        axes[0, i].set_title(f"head {i + 1}")
+        axes[-1, i].set_xlabel("epoch")
+    fig.colorbar(image, ax=axes, label="attention", pad=0.01, shrink=0.9 if len(runs) == 1 else 0.5)
+    return fig
+
+
+def success_rates(rates: Mapping[str, tuple[Rate, Rate]], title: str) -> Figure:
+    """Success by recipe with Wilson 95 % intervals; each entry is (hard, committed)."""
+    fig, ax = plt.subplots(figsize=(8, 0.5 * len(rates) + 1.6))
+    for row, pair in enumerate(rates.values()):
+        for rate, shift, colour, marker in ((pair[0], 0.16, ORANGE, "s"), (pair[1], -0.16, BLUE, "o")):
+            y = len(rates) - 1 - row + shift
+            ax.plot([rate.low, rate.high], [y, y], color=colour, lw=2.5, alpha=0.55, solid_capstyle="round")
+            ax.plot(rate.share, y, marker, color=colour, ms=7)
+            ax.text(1.03, y, f"{rate.successes} of {rate.trials}", va="center", fontsize=8.5, color=colour)
+    ax.plot([], [], "s", color=ORANGE, label="hard: arg-max positions are exactly B")
+    ax.plot([], [], "o", color=BLUE, label="committed: hard, and every head above 0.6")
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.6, len(rates) - 0.4), xlabel="share of seeds", title=title)
+    ax.set_yticks(range(len(rates)), list(rates)[::-1])
+    fig.legend(loc="outside lower center", ncols=2, fontsize=9)
+    return fig
+
+
+def every_seed(runs: Mapping[str, Run]) -> Figure:
+    """What all seeds ended with: one panel per run, one row per seed, colour = summed attention."""
+    fig, axes = plt.subplots(1, len(runs), figsize=(2.05 * len(runs), 3.3), squeeze=False)
+    for ax, (label, run) in zip(axes[0], runs.items(), strict=True):
+        weights = run.attention[-1].sum(-2).numpy()
+        order = np.lexsort((*weights.round(2).T[::-1], ~run.committed.numpy()))
+        image = ax.imshow(weights[order], aspect="auto", vmin=0, vmax=2, interpolation="nearest",
+                          extent=(0.5, run.task.n + 0.5, len(order) + 0.5, 0.5))  # fmt: skip
+        ax.set(xticks=run.task.bits, xlabel="position", title=label)
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.grid(False)
+        ax.tick_params(axis="x", labelsize=8)
+    axes[0, 0].set_ylabel("seed (committed ones first)")
+    fig.colorbar(image, ax=axes, label="attention, summed over heads", pad=0.01)
+    return fig
+
+
+def shared_directions(runs: Mapping[str, Run], middle: float, span: float = 2.5) -> Figure:
+    """Where on the circle every head near the neighbours ends, against the middle between them."""
+    fig, ax = plt.subplots(figsize=(8, 0.6 * len(runs) + 1.3))
+    for row, (_label, run) in enumerate(runs.items()):
+        n = run.task.n
+        where = angle_to_position(run.directions[-1], n).reshape(-1).numpy()
+        where = middle + (where - middle + n / 2) % n - n / 2
+        near = where[np.abs(where - middle) < span]
+        jitter = np.linspace(-0.22, 0.22, len(near)) if len(near) else []
+        ax.plot(near, len(runs) - 1 - row + np.asarray(jitter), "o", ms=4.5, alpha=0.55, color=BLUE, mew=0)
+        ax.text(middle + span * 1.03, len(runs) - 1 - row, f"{len(near)} heads", va="center", fontsize=8.5, color=GREY)
+    ax.axvline(middle, color=RED, lw=1.5, label=f"half-way, {middle:g}")
+    ax.set_yticks(range(len(runs)), list(runs)[::-1])
+    ax.set(xlim=(middle - span, middle + span), ylim=(-0.6, len(runs) - 0.4), xlabel="position a head points at, end of training")
+    ax.legend(loc="lower left", fontsize=9)
+    return fig
+
+
+def circle_animation(run: Run, seed: int, alt: str) -> str:
+    """The heads as arrows on the circle of positions, epoch by epoch: self-contained HTML (SVG and a slider).
+
+    Arrow length is the weight a head gives to its best position; dots grow with the summed
+    attention. Works offline and without a server; starts on request, never by itself.
+    """
+    column = run.seeds.index(seed)
+    attention = run.attention[:, column]
+    directions = run.directions[:, column]
+    frames = {
+        "angle": _rounded(angle_to_position(directions, run.task.n) / run.task.n),
+        "best": _rounded(attention.amax(-1)),
+        "weight": _rounded(attention.sum(1)),
+        "bits": run.task.bits,
+        "colours": HEAD_COLOURS[: directions.shape[1]],
+    }
+    name = f"circle-{run.recipe.name}-{'-'.join(map(str, run.task.bits))}-{seed}"
+    return _CIRCLE.replace("@NAME", name).replace("@ALT", escape(alt)).replace("@LAST", str(len(attention) - 1)).replace(
+        "@DATA", json.dumps(frames, separators=(",", ":"))
+    )
+
+
+_CIRCLE = """
+<figure class="parity-circle" id="@NAME" style="max-width:26rem;margin:1rem auto;text-align:center">
+<svg viewBox="-150 -150 300 300" role="img" aria-label="@ALT" style="width:100%;background:#fff;border-radius:6px"></svg>
+<div style="display:flex;gap:.6rem;align-items:center">
+<button type="button" style="min-width:4.5rem">Play</button>
+<input type="range" min="0" max="@LAST" value="@LAST" step="1" aria-label="epoch" style="flex:1">
+<output style="min-width:5.5rem;text-align:right">epoch @LAST</output></div>
+<script>
+(() => {
+  const data = @DATA, root = document.getElementById("@NAME"), svg = root.querySelector("svg");
+  const [button, slider, output] = ["button", "input", "output"].map(tag => root.querySelector(tag));
+  const n = data.weight[0].length, heads = data.colours.length, last = data.angle.length - 1;
+  const at = (turn, r) => [r * Math.sin(2 * Math.PI * turn), -r * Math.cos(2 * Math.PI * turn)];
+  const add = (tag, attributes, text) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const key in attributes) node.setAttribute(key, attributes[key]);
+    if (text !== undefined) node.textContent = text;
+    return svg.appendChild(node);
+  };
+  add("circle", {r: 100, fill: "none", stroke: "#ccc"});
+  const dots = [];
+  for (let j = 1; j <= n; j++) {
+    const [x, y] = at(j / n, 100), [tx, ty] = at(j / n, 126), member = data.bits.includes(j);
+    dots.push(add("circle", {cx: x, cy: y, fill: member ? "#009E73" : "#999", "fill-opacity": 0.75}));
+    if (n <= 40 || member) add("text", {x: tx, y: ty, "text-anchor": "middle", "dominant-baseline": "central",
+      "font-size": member ? 15 : 10, "font-weight": member ? "bold" : "normal", fill: member ? "#00664a" : "#666"}, j);
+  }
+  const arrows = data.colours.map(colour => [
+    add("line", {x1: 0, y1: 0, stroke: colour, "stroke-width": 4, "stroke-linecap": "round"}),
+    add("circle", {r: 6, fill: colour})]);
+  const draw = frame => {
+    dots.forEach((dot, j) => dot.setAttribute("r", 3 + 11 * Math.sqrt(data.weight[frame][j] / 2)));
+    arrows.forEach(([line, tip], i) => {
+      const [x, y] = at(data.angle[frame][i], 18 + 74 * data.best[frame][i]);
+      line.setAttribute("x2", x); line.setAttribute("y2", y); tip.setAttribute("cx", x); tip.setAttribute("cy", y);
+    });
+    slider.value = frame; output.textContent = "epoch " + frame;
+  };
+  let timer = null;
+  const stop = () => { clearInterval(timer); timer = null; button.textContent = "Play"; };
+  slider.addEventListener("input", () => { stop(); draw(+slider.value); });
+  button.addEventListener("click", () => {
+    if (timer) return stop();
+    if (+slider.value === last) draw(0);
+    button.textContent = "Pause";
+    timer = setInterval(() => +slider.value < last ? draw(+slider.value + 1) : stop(), 200);
+  });
+  draw(last);
+})();
+</script>
+</figure>
+"""
+
+
+def _rounded(tensor: Tensor) -> list:
+    return np.round(tensor.numpy(), 4).tolist()

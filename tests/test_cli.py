@@ -1,0 +1,126 @@
+"""The command `parity`, called as a person calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from checkouts import ROOT, Checkout, parity
+
+
+def files(root: Path) -> set[Path]:
+    return {path for path in root.rglob("*") if "__pycache__" not in path.parts}
+
+
+def test_list_names_every_chapter_with_its_title_and_time(checkout: Checkout) -> None:
+    checkout.write("build/quick/records/beta.json", json.dumps({"seconds": 12.3}))
+    done = checkout.parity("list")
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == ["alpha  Alpha, the first", "beta   Beta  (quick 12 s)"]
+
+
+def test_run_writes_page_and_results_and_prints_both_paths_last(checkout: Checkout) -> None:
+    sub = checkout.root / "book"
+    arguments = ["-p", "bits", "3,4", "-p", "loss", "logistic"]
+    done = checkout.parity("run", "alpha", "--profile", "slow", *arguments, cwd=sub)
+    assert done.returncode == 0, done.stderr
+    page, results = done.stdout.splitlines()[-2:]
+    assert (page, results) == ("../build/run/alpha.ipynb", "../build/run/results/alpha.json")
+    assert (sub / page).is_file()
+    recorded = json.loads((sub / results).read_text())
+    assert recorded == {"bits": [3, 4], "loss": "logistic", "total": 0.03}
+
+
+def test_run_help_shows_the_parameters(checkout: Checkout) -> None:
+    done = checkout.parity("run", "alpha", "--help")
+    assert done.returncode == 0
+    assert "Alpha, the first" in done.stdout
+    assert "rate: float = 0.5  (0..1]\n      step size" in done.stdout
+    general = checkout.parity("run", "--help")
+    assert general.returncode == 0 and "--output DIR" in general.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["run", "alfa"], "unknown notebook 'alfa' (did you mean 'alpha'?); known: alpha, beta"),
+        (["run", "../alpha"], "unknown notebook '../alpha'"),
+        (["run", "alpha", "--profile", "slo"], "unknown profile 'slo' (did you mean 'slow'?)"),
+        (["run", "alpha", "-p", "stepz", "3"], "alpha: unknown parameter 'stepz'"),
+        (["run", "alpha", "-p", "steps", "-1"], "alpha: steps must be an int in [1..100], got -1"),
+        (["run", "alpha", "-p", "rate", "nan"], "alpha: rate must be a float in (0..1], got nan"),
+        (["run", "alpha", "--output", "notebooks"], "holds the sources, choose another folder"),
+        (["book", "--profile", "fast"], "unknown profile 'fast'; known: quick, slow"),
+    ],
+)
+def test_bad_requests_end_with_status_2_and_leave_no_trace(
+    checkout: Checkout, arguments: list[str], sentence: str
+) -> None:
+    before = files(checkout.root)
+    done = checkout.parity(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ") and sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert files(checkout.root) == before
+
+
+@pytest.mark.parametrize(
+    ("profile", "sentence"),
+    [
+        ("runs:\n  alpha: {steps: many}\n", "alpha: steps must be an int in [1..100], got the str"),
+        ("runs:\n  alpha: {rate: 1e-3}\n", "YAML reads it as a number only with a point, 1.0e-03"),
+        ("runs:\n  alpha: {stepz: 1}\n", "alpha: unknown parameter 'stepz'"),
+        ("runs:\n  gamma: {}\n", "unknown notebook 'gamma'"),
+        ("runs:\n  alpha: 3\n", "alpha must map parameters to values, {} for none, got 3"),
+        ("runs:\n", "it must map 'runs' to notebooks"),
+        ("- alpha\n", "it must map 'runs' to notebooks"),
+        ("runs: [\n", "not YAML"),
+        ("runs: !!python/object/apply:os.system [exit]\n", "not YAML"),
+    ],
+)
+def test_the_whole_profile_is_checked_before_anything_runs(
+    checkout: Checkout, profile: str, sentence: str
+) -> None:
+    checkout.write("profiles/quick.yml", profile)
+    before = files(checkout.root)
+    done = checkout.parity("book")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: profile quick: ") and sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert files(checkout.root) == before
+
+
+def test_a_failure_in_a_notebook_ends_with_status_1_and_says_where_to_look(
+    checkout: Checkout,
+) -> None:
+    path = checkout.root / "notebooks/beta.ipynb"
+    path.write_text(path.read_text().replace("seed=seed", "seed=1/seed"))
+    done = checkout.parity("run", "beta")
+    assert done.returncode == 1
+    where = "build/run/logs/beta.failed.ipynb"
+    assert done.stderr == f"beta: ZeroDivisionError: division by zero; see {where}\n"
+    assert (checkout.root / where).is_file()
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(checkout: Checkout) -> None:
+    checkout.write("occupied", "a file")
+    done = checkout.parity("run", "beta", "--output", "occupied/folder")
+    assert done.returncode == 1
+    assert "occupied" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_outside_a_checkout_the_installed_one_is_used(checkout: Checkout, tmp_path: Path) -> None:
+    done = checkout.parity("list", cwd=tmp_path)
+    assert done.stdout.startswith("alpha")
+    (checkout.root / "Snakefile").unlink()
+    done = checkout.parity("list", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: no checkout of the book holds")
+
+
+def test_version_and_chapters_of_the_real_checkout() -> None:
+    assert parity("--version").stdout == "parity, version 0.1.0\n"
+    listed = [line.split()[0] for line in parity("list").stdout.splitlines()]
+    assert listed == sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))

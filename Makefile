@@ -27,6 +27,7 @@ lint: $(STAMP)  ## check style and types
 
 bench: $(STAMP)  ## measure speed and memory
 	@$(BIN)/python benchmarks/engine.py
+	@$(BIN)/python benchmarks/accuracy.py
 
 clean:  ## remove everything that was generated, the virtual environment included
 	rm -rf build _build .venv

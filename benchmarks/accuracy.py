@@ -31,9 +31,10 @@ def main() -> None:
                 risk = PopulationRisk(task, loss, temperature, smoothing)
                 value, gradient = with_gradient(risk, directions)
                 exact, exact_gradient = with_gradient(EnumeratedRisk(task, loss, temperature, smoothing), directions)
+                errors = (value - exact).abs().max(), (gradient - exact_gradient).abs().max()
                 print(
-                    f"{loss} | {smoothing:g} | {temperature:.4f} | {risk.frequencies} | {(value - exact).abs().max():.0e} | "
-                    f"{(gradient - exact_gradient).abs().max():.0e} | {exact_gradient.abs().max():.0e}"
+                    f"{loss} | {smoothing:g} | {temperature:.4f} | {risk.frequencies} | "
+                    f"{errors[0]:.0e} | {errors[1]:.0e} | {exact_gradient.abs().max():.0e}"
                 )
 
 

@@ -75,7 +75,9 @@ def against_enumeration(loss: str, temperature: float, accuracy: float) -> dict:
 def growth_with_n() -> dict:
     """Time at n = 512 and n = 4096, eight times the positions, eight seeds."""
     calls = {
-        n: value_and_gradient(PopulationRisk(Parity(n, (8, 111, 318)), "sigmoid_hinge"), initial_directions(range(8), 3))
+        n: value_and_gradient(
+            PopulationRisk(Parity(n, (8, 111, 318)), "sigmoid_hinge"), initial_directions(range(8), 3)
+        )
         for n in (512, 4096)
     }
     small, large = (milliseconds(calls[n], 20) for n in (512, 4096))
@@ -101,9 +103,22 @@ def main() -> None:
     torch.set_num_threads(1)
     results: dict = {"enumeration": []}
     print(f"Value and gradient at n = 20, k = 3, {SEEDS} seeds, one thread, float64\n")
-    columns = ("loss", "temperature", "frequencies", "times faster than enumeration", "value error", "gradient error", "times one plain cos")
+    columns = (
+        "loss",
+        "temperature",
+        "frequencies",
+        "times faster than enumeration",
+        "value error",
+        "gradient error",
+        "times one plain cos",
+    )
     print(" | ".join(columns))
-    cases = [("squared_hinge", 1 / 20, 1e-4), ("squared_hinge", 1.0, 1e-4), ("sigmoid_hinge", 1.0, 1e-12), ("logistic", 1.0, 1e-12)]
+    cases = [
+        ("squared_hinge", 1 / 20, 1e-4),
+        ("squared_hinge", 1.0, 1e-4),
+        ("sigmoid_hinge", 1.0, 1e-12),
+        ("logistic", 1.0, 1e-12),
+    ]
     for case in cases:
         row = against_enumeration(*case)
         results["enumeration"].append(row)

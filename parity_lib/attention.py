@@ -15,7 +15,6 @@ from torch import Tensor
 
 from .readout import zigzag
 
-
 CODES = ("circle", "powers")
 
 

@@ -22,52 +22,53 @@ CLAIMS: dict[str, Claim] = {
     "expr-ffnn": Claim(
         "Proposition 3",
         "k ReLU neurons with 2k + 2 distinct parameters express every k-parity.",
-        "The largest risk over the sets tried, on all 2^n inputs, is below 1e-12 and the distinct numbers "
-        "in the network are at most 2k + 2.",
+        "The largest risk over the sets tried, on all 2^n inputs, is below 1e-12 and the distinct numbers in "
+        "the network are at most 2k + 2.",
     ),
     "expr-transformer": Claim(
         "Proposition 3, eq. 2",
         "k heads and k neurons, 18k + 2 parameters, express every k-parity.",
-        "Holds if the construction with the ReLU has risk below 0.01 with the paper's soft attention at temperature "
-        "1/n, for every n tried; holds with a change if it has risk below 1e-12 with hard attention.",
+        "Holds if the construction with the ReLU has risk below 0.01 with the paper's soft attention at "
+        "temperature 1/n, for every n tried; holds with a change if it has risk below 1e-12 with hard "
+        "attention.",
     ),
     "fig2-left": Claim(
         "Appendix B.1, Figure 2 left",
         "Three heads trained on {8, 11, 18} each settle on a bit of their own with a score close to 1.",
         "Holds if the stated recipe (squared hinge, full batch) commits in more than half of the seeds; holds "
-        "with a change if another recipe of the table does. Committed: the arg-max positions are exactly B and "
-        "every head gives its position more than 0.6. Judged by the lower end of the Wilson interval.",
+        "with a change if another recipe of the table does. Committed: the arg-max positions are exactly B "
+        "and every head gives its position more than 0.6. Judged by the lower end of the Wilson interval.",
     ),
     "fig2-right": Claim(
         "Appendix B.1, Figure 2 right",
         "With the neighbours 16 and 17 in B, two heads often learn the direction half-way between them.",
-        "Judged as fig2-left, on the share of seeds where two heads point within 0.1 positions of 16.5 and the "
-        "remaining head gives the third bit more than 0.6.",
+        "Judged as fig2-left, on the share of seeds where two heads point within 0.1 positions of 16.5 and "
+        "the remaining head gives the third bit more than 0.6.",
     ),
     "init-loss": Claim(
         "Theorem 5",
         "The risk at the random start is 1, or close to it.",
-        "Holds if the median exact risk over the starts is within 0.1 of 1 under the squared hinge at temperature 1/n; "
-        "holds with a change if it is under the sigmoid hinge.",
+        "Holds if the median exact risk over the starts is within 0.1 of 1 under the squared hinge at "
+        "temperature 1/n; holds with a change if it is under the sigmoid hinge.",
     ),
     "no-other-gradient": Claim(
         "proof of Theorem 5",
         "Gradient descent updates no entry of the heads but a_13 and a_14.",
-        "Holds if every other entry's exact gradient at random starts is below 1e-9 times the largest; holds with a change "
-        "if that is so for all rows but the first.",
+        "Holds if every other entry's exact gradient at random starts is below 1e-9 times the largest; holds "
+        "with a change if that is so for all rows but the first.",
     ),
     "convergence": Claim(
         "Theorem 5",
         "From the random start the risk shrinks by a constant factor a step, to 0, for any set of bits.",
-        "Holds if the stated recipe (squared hinge, gradient descent, temperature 1/n) commits in more than half of the "
-        "seeds at one of the step sizes tried; holds with a change if another loss or read-out does. Judged by the lower "
-        "end of the Wilson interval.",
+        "Holds if the stated recipe (squared hinge, gradient descent, temperature 1/n) commits in more than "
+        "half of the seeds at one of the step sizes tried; holds with a change if another loss or read-out "
+        "does. Judged by the lower end of the Wilson interval.",
     ),
     "jacobian-sign": Claim(
         "Appendix A, before eq. 10",
         "The derivative of attention is the printed formula, with a plus before the sum over the other positions.",
-        "Holds if the printed formula agrees with autograd to 1e-9 at random heads; holds with a change if it does with "
-        "a minus sign.",
+        "Holds if the printed formula agrees with autograd to 1e-9 at random heads; holds with a change if it "
+        "does with a minus sign.",
     ),
     "lemma-14": Claim(
         "Lemmas 6 and 14",
@@ -92,8 +93,8 @@ CLAIMS: dict[str, Claim] = {
     "lemma-8": Claim(
         "Lemma 8",
         "Half the squared gradient is at least mu times the risk, everywhere (so no bad stationary points).",
-        "Fails if a point with risk above 0.1 is found where the ratio is below the stated mu (c_2 = 1) by a factor of ten "
-        "or more; holds if along all trajectories the ratio stays above mu.",
+        "Fails if a point with risk above 0.1 is found where the ratio is below the stated mu (c_2 = 1) by a "
+        "factor of ten or more; holds if along all trajectories the ratio stays above mu.",
     ),
     "lemma-17": Claim(
         "Lemma 17",
@@ -103,13 +104,15 @@ CLAIMS: dict[str, Claim] = {
     "lemma-18": Claim(
         "Lemma 18",
         "What a head reads has a gradient bounded below, for every input with a one in it.",
-        "With the corrected sign: holds if the smallest squared bracket over inputs and starts is at least the bound with "
-        "c_2 = 0.01; vacuous here if only a smaller positive c_2 would do; fails if none would (a bracket of zero, below 1e-24).",
+        "With the corrected sign: holds if the smallest squared bracket over inputs and starts is at least "
+        "the bound with c_2 = 0.01; vacuous here if only a smaller positive c_2 would do; fails if none would "
+        "(a bracket of zero, below 1e-24).",
     ),
     "lemma-19": Claim(
         "Lemma 19",
-        "Where the heads read zero, the gradients of the input and of its complement are bounded below by their losses.",
-        "Holds if the inequality is true with c_2 = 0.01 at all starts, both sides computed; vacuous here if both sides "
-        "are zero.",
+        "Where the heads read zero, the gradients of the input and of its complement are bounded below by "
+        "their losses.",
+        "Holds if the inequality is true with c_2 = 0.01 at all starts, both sides computed; vacuous here if "
+        "both sides are zero.",
     ),
 }

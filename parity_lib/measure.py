@@ -20,7 +20,11 @@ from .training import Run, population_risk
 
 
 def stated_attention_jacobian(attention: Tensor, temperature: float, sign: int) -> Tensor:
-    r"""Appendix A's derivative of attention, :math:`\frac1\tau[\gamma_p(1-\gamma_p)\,\mathrm{pos}_p \pm \sum_{j \ne p} \gamma_p\gamma_j\,\mathrm{pos}_j]`.
+    r"""Appendix A's derivative of attention, with the sign before the sum as an argument:
+
+    .. math::
+        \frac1\tau \Bigl[\gamma_p (1 - \gamma_p)\,\mathrm{pos}_p
+        \pm \sum_{j \ne p} \gamma_p \gamma_j\,\mathrm{pos}_j\Bigr].
 
     Parameters
     ----------
@@ -38,9 +42,7 @@ def stated_attention_jacobian(attention: Tensor, temperature: float, sign: int) 
 
 def attention_jacobian(direction: Tensor, n: int, temperature: float) -> Tensor:
     """The same derivative by autograd, (n, 2)."""
-    return torch.autograd.functional.jacobian(
-        lambda a: soft_attention(a.unsqueeze(0), n, temperature)[0], direction
-    )
+    return torch.autograd.functional.jacobian(lambda a: soft_attention(a.unsqueeze(0), n, temperature)[0], direction)
 
 
 def gradients_by_input(
@@ -72,7 +74,7 @@ def conflicting_share(gradients: Tensor, floor: float = 1e-12) -> float:
 
 
 def pl_ratio(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Tensor:
-    r""":math:`\frac12\|\nabla R\|^2 / R` for every row, which Lemma 8 bounds below by mu: (rows, heads, 2) -> (rows,)."""
+    r""":math:`\frac12\|\nabla R\|^2 / R` of every row, at least mu by Lemma 8: (rows, heads, 2) -> (rows,)."""
     return gradient(risk, directions).square().sum((-1, -2)) / (2 * risk(directions))
 
 
@@ -99,9 +101,7 @@ def prediction_derivatives(
     return predict(flat), slope, torch.autograd.functional.hessian(predict, flat)
 
 
-def prediction_norms(
-    x: Tensor, directions: Tensor, k: int, temperature: float, smoothing: float
-) -> dict[str, float]:
+def prediction_norms(x: Tensor, directions: Tensor, k: int, temperature: float, smoothing: float) -> dict[str, float]:
     """Norms that Lemmas 14, 15 and 16 bound: of the gradient, of the curvature, and of the product's Jacobian."""
     value, slope, hessian = prediction_derivatives(x, directions, k, temperature, smoothing)
     return {
@@ -134,9 +134,9 @@ def lemma_19_sides(task: Parity, directions: Tensor, temperature: float, smoothi
 def force_norms(run: Run) -> tuple[Tensor, Tensor]:
     """Norms of the label-free and the parity gradient along a run, each (frames, seeds)."""
     risk = population_risk(run.tasks, run.recipe)
-    norms = [
-        [gradient(part, frame).flatten(1).norm(dim=1) for frame in run.directions] for part in risk.forces()
-    ]
+    if not isinstance(risk, PopulationRisk):
+        raise ValueError(f"the forces are those of the zigzag head, got a run of {run.recipe.name}")
+    norms = [[gradient(part, frame).flatten(1).norm(dim=1) for frame in run.directions] for part in risk.forces()]
     return torch.stack(norms[0]), torch.stack(norms[1])
 
 

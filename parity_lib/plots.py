@@ -11,8 +11,14 @@ from matplotlib.axes import Axes
 
 # Okabe and Ito's colours: distinct for colour-blind readers and by lightness in grey.
 BLUE, ORANGE, GREEN, PURPLE, SKY, RED, GREY = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#666666",
-)  # fmt: skip
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#666666",
+)
 HEAD_COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
@@ -38,7 +44,7 @@ STYLE = {
 
 def use_style() -> None:
     """Switch matplotlib to the book's style."""
-    plt.rcParams.update(STYLE)
+    plt.rcParams.update(STYLE)  # type: ignore[arg-type]
 
 
 def fan(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str, dash: str = "-") -> None:

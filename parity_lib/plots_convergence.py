@@ -82,7 +82,9 @@ def landscapes(
     fig, axes = plt.subplots(1, len(grids), figsize=(8.4, 3.3), sharex=True, sharey=True)
     for ax, (label, grid) in zip(axes, grids.items(), strict=True):
         step = n / len(grid)
-        image = ax.imshow(grid.numpy().T, origin="lower", extent=(step / 2, n + step / 2, step / 2, n + step / 2), cmap="cividis")
+        image = ax.imshow(
+            grid.numpy().T, origin="lower", extent=(step / 2, n + step / 2, step / 2, n + step / 2), cmap="cividis"
+        )
         for i in range(min(shown, len(runs[label].seeds))):
             way = angle_to_position(runs[label].directions[:, i], n).numpy()
             jumps = np.abs(np.diff(way, axis=0)).max(1) > n / 2
@@ -107,15 +109,26 @@ def alias(weights: np.ndarray, bits: Sequence[int], omega: np.ndarray, stuck: np
     left.bar(positions, weights, color=colours)
     for height in (1 / 3, 2 / 3):
         left.axhline(height, color=GREY, ls=":", lw=1)
-    left.set(xlabel="position (green: the bits)", ylabel="attention, summed over heads", title="where the heads are stuck",
-             xticks=list(bits), yticks=[0, 1 / 3, 2 / 3, 1], yticklabels=["0", "1/3", "2/3", "1"], ylim=(0, 1.1))  # fmt: skip
+    left.set(
+        xlabel="position (green: the bits)",
+        ylabel="attention, summed over heads",
+        title="where the heads are stuck",
+        xticks=list(bits),
+        yticks=[0, 1 / 3, 2 / 3, 1],
+        yticklabels=["0", "1/3", "2/3", "1"],
+        ylim=(0, 1.1),
+    )
     bands = np.arange(0.5, 6.6, 1.0)
     for values, colour, shift, label in ((stuck, RED, -0.2, "stuck"), (solved, BLUE, 0.2, "solved")):
         sums = [-values[(omega / math.pi >= low) & (omega / math.pi < low + 1)].sum() for low in bands[:-1]]
         right.bar(np.arange(1, 7) + shift, sums, width=0.38, color=colour, label=label)
     right.axhline(0, color="black", lw=0.8)
-    right.set(xlabel="frequency band, in units of π", ylabel="how much it lowers the risk", title="which frequency holds them",
-              xticks=range(1, 7))  # fmt: skip
+    right.set(
+        xlabel="frequency band, in units of π",
+        ylabel="how much it lowers the risk",
+        title="which frequency holds them",
+        xticks=range(1, 7),
+    )
     right.legend()
     return fig
 
@@ -123,7 +136,10 @@ def alias(weights: np.ndarray, bits: Sequence[int], omega: np.ndarray, stuck: np
 def initial_risk(by_temperature: Mapping[str, np.ndarray], sigmoid: np.ndarray) -> Figure:
     """Exact risk at the random start, one dot per seed, by temperature; the last row is the sigmoid hinge."""
     fig, ax = plt.subplots(figsize=(7.2, 0.5 * len(by_temperature) + 1.6))
-    rows = {**{f"squared hinge, τ = {name}": values for name, values in by_temperature.items()}, "sigmoid hinge, τ = 1": sigmoid}
+    rows = {
+        **{f"squared hinge, τ = {name}": values for name, values in by_temperature.items()},
+        "sigmoid hinge, τ = 1": sigmoid,
+    }
     for row, values in enumerate(reversed(rows.values())):
         ax.plot(values, row + np.linspace(-0.25, 0.25, len(values)), "o", ms=3.5, alpha=0.6, color=BLUE, mew=0)
         ax.plot([np.median(values)] * 2, [row - 0.36, row + 0.36], color="black", lw=2)
@@ -138,11 +154,21 @@ def entry_gradients(sizes: Tensor) -> Figure:
     """Mean size of the gradient for each entry of a head's 4 x 4 matrix."""
     fig, ax = plt.subplots(figsize=(4.4, 3.4))
     values = sizes.numpy()
-    image = ax.imshow(np.where(values > 0, values, np.nan), cmap="viridis", norm=LogNorm(vmin=values[0].min() / 3, vmax=values.max()))
+    image = ax.imshow(
+        np.where(values > 0, values, np.nan), cmap="viridis", norm=LogNorm(vmin=values[0].min() / 3, vmax=values.max())
+    )
     for r in range(4):
         for c in range(4):
             light = values[r, c] > 0 and values[r, c] > values.max() / 3
-            ax.text(c, r, f"{values[r, c]:.2g}", ha="center", va="center", fontsize=9, color="black" if light or values[r, c] == 0 else "white")
+            ax.text(
+                c,
+                r,
+                f"{values[r, c]:.2g}",
+                ha="center",
+                va="center",
+                fontsize=9,
+                color="black" if light or values[r, c] == 0 else "white",
+            )
     ax.set_xticks(range(4), ["1: x", "2: 1 - x", "3: sin", "4: cos"])
     ax.set_yticks(range(4), ["1", "2", "3", "4"])
     ax.set(xlabel="column (what it multiplies)", ylabel="row")

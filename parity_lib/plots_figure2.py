@@ -31,8 +31,15 @@ def attention_grid(runs: Mapping[str, tuple[Run, int]]) -> Figure:
     for row, (label, (run, seed)) in zip(axes, runs.items(), strict=True):
         attention = run.attention[:, run.seeds.index(seed)].numpy()  # (frames, heads, n)
         for i, ax in enumerate(row):
-            image = ax.imshow(attention[:, i].T, origin="lower", aspect="auto", vmin=0, vmax=1, interpolation="nearest",
-                              extent=(-0.5, len(attention) - 0.5, 0.5, run.task.n + 0.5))  # fmt: skip
+            image = ax.imshow(
+                attention[:, i].T,
+                origin="lower",
+                aspect="auto",
+                vmin=0,
+                vmax=1,
+                interpolation="nearest",
+                extent=(-0.5, len(attention) - 0.5, 0.5, run.task.n + 0.5),
+            )
             ax.set_yticks(run.task.bits)
             ax.grid(False)
         row[0].set_ylabel(f"{label}\nposition" if label else "position", fontsize=8.5 if label else 10)
@@ -66,8 +73,14 @@ def every_seed(runs: Mapping[str, Run]) -> Figure:
     for ax, (label, run) in zip(axes[0], runs.items(), strict=True):
         weights = run.attention[-1].sum(-2).numpy()
         order = np.lexsort((*weights.round(2).T[::-1], ~run.committed.numpy()))
-        image = ax.imshow(weights[order], aspect="auto", vmin=0, vmax=2, interpolation="nearest",
-                          extent=(0.5, run.task.n + 0.5, len(order) + 0.5, 0.5))  # fmt: skip
+        image = ax.imshow(
+            weights[order],
+            aspect="auto",
+            vmin=0,
+            vmax=2,
+            interpolation="nearest",
+            extent=(0.5, run.task.n + 0.5, len(order) + 0.5, 0.5),
+        )
         ax.set(xticks=run.task.bits, xlabel="position", title=label)
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))
         ax.grid(False)
@@ -85,12 +98,16 @@ def shared_directions(runs: Mapping[str, Run], middle: float, span: float = 2.5)
         where = angle_to_position(run.directions[-1], n).reshape(-1).numpy()
         where = middle + (where - middle + n / 2) % n - n / 2
         near = where[np.abs(where - middle) < span]
-        jitter = np.linspace(-0.22, 0.22, len(near)) if len(near) else []
-        ax.plot(near, len(runs) - 1 - row + np.asarray(jitter), "o", ms=4.5, alpha=0.55, color=BLUE, mew=0)
+        jitter = np.linspace(-0.22, 0.22, len(near))
+        ax.plot(near, len(runs) - 1 - row + jitter, "o", ms=4.5, alpha=0.55, color=BLUE, mew=0)
         ax.text(middle + span * 1.03, len(runs) - 1 - row, f"{len(near)} heads", va="center", fontsize=8.5, color=GREY)
     ax.axvline(middle, color=RED, lw=1.5, label=f"half-way, {middle:g}")
     ax.set_yticks(range(len(runs)), list(runs)[::-1])
-    ax.set(xlim=(middle - span, middle + span), ylim=(-0.6, len(runs) - 0.4), xlabel="position a head points at, end of training")
+    ax.set(
+        xlim=(middle - span, middle + span),
+        ylim=(-0.6, len(runs) - 0.4),
+        xlabel="position a head points at, end of training",
+    )
     ax.legend(loc="lower left", fontsize=9)
     return fig
 
@@ -112,14 +129,18 @@ def circle_animation(run: Run, seed: int, alt: str) -> str:
         "colours": HEAD_COLOURS[: directions.shape[1]],
     }
     name = f"circle-{run.recipe.name}-{'-'.join(map(str, run.task.bits))}-{seed}"
-    return _CIRCLE.replace("@NAME", name).replace("@ALT", escape(alt)).replace("@LAST", str(len(attention) - 1)).replace(
-        "@DATA", json.dumps(frames, separators=(",", ":"))
+    return (
+        _CIRCLE.replace("@NAME", name)
+        .replace("@ALT", escape(alt))
+        .replace("@LAST", str(len(attention) - 1))
+        .replace("@DATA", json.dumps(frames, separators=(",", ":")))
     )
 
 
 _CIRCLE = """
 <figure class="parity-circle" id="@NAME" style="max-width:26rem;margin:1rem auto;text-align:center">
-<svg viewBox="-150 -150 300 300" role="img" aria-label="@ALT" style="width:100%;background:#fff;border-radius:6px"></svg>
+<svg viewBox="-150 -150 300 300" role="img" aria-label="@ALT"
+ style="width:100%;background:#fff;border-radius:6px"></svg>
 <div style="display:flex;gap:.6rem;align-items:center">
 <button type="button" style="min-width:4.5rem">Play</button>
 <input type="range" min="0" max="@LAST" value="@LAST" step="1" aria-label="epoch" style="flex:1">

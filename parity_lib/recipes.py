@@ -13,7 +13,6 @@ from .attention import check_temperature
 from .losses import find_loss
 from .readout import check_smoothing
 
-
 HEADS = ("zigzag", "sampled", "product")
 
 

@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -37,6 +37,7 @@ from .parity import Parity, binary_digits
 from .readout import check_smoothing, zigzag
 
 MAX_FREQUENCIES = 16_384
+Evaluation = Callable[[Tensor], tuple[Tensor, Tensor]]
 ENUMERATION_LIMIT = 2**31  # bytes of the table of all inputs
 
 
@@ -85,13 +86,13 @@ class _Risk:
         """Value (rows,) and gradient (rows, n) at position weights (rows, n)."""
         raise NotImplementedError
 
-    def _differentiate(self, risk_of: Callable[[Tensor], Tensor], weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Value and gradient of ``risk_of`` by autograd."""
+    def _loss_and_slope(self, s: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Loss of the zigzag head at sums ``s``, and its derivative with respect to them; any shape."""
         with torch.enable_grad():
-            leaf = weights.detach().requires_grad_()
-            value = risk_of(leaf)
-            (gradient,) = torch.autograd.grad(value.sum(), leaf)
-        return value.detach(), gradient
+            leaf = s.detach().requires_grad_()
+            loss = self.loss(labels, zigzag(leaf, self.k, self.smoothing))
+            (slope,) = torch.autograd.grad(loss.sum(), leaf)
+        return loss.detach(), slope
 
     def _bits(self, device: torch.device) -> Tensor:
         """Positions of B from 0, (tasks, k)."""
@@ -146,7 +147,7 @@ class PopulationRisk(_Risk):
                 accuracy = 1e-5 if self.loss.kinked else 1e-12
             if not accuracy > 0:
                 raise ValueError(f"accuracy must be positive, got {accuracy!r}")
-            enough = (series.tail <= max(accuracy, series.tail[-1])).nonzero()[0].item()
+            enough = (series.tail <= max(accuracy, float(series.tail[-1]))).nonzero()[0].item()
             frequencies = max(32, int(enough))
         if not 1 <= frequencies <= MAX_FREQUENCIES:
             raise ValueError(f"frequencies must be in 1..{MAX_FREQUENCIES}, got {frequencies!r}")
@@ -202,11 +203,9 @@ class EnumeratedRisk(_Risk):
         for i, row in enumerate(weights):
             labels = self.tasks[i % len(self.tasks)].labels(inputs)
             for x, y in zip(inputs.split(2**14), labels.split(2**14), strict=True):
-                value, gradient = self._differentiate(
-                    lambda c, x=x, y=y: self.loss(y, zigzag(x @ c, self.k, self.smoothing)).sum(), row
-                )
-                values[i] += value / len(inputs)
-                gradients[i] += gradient / len(inputs)
+                loss, slope = self._loss_and_slope(x @ row, y)
+                values[i] += loss.sum() / len(inputs)
+                gradients[i] += slope @ x / len(inputs)
         return values, gradients
 
 
@@ -286,7 +285,7 @@ class SampledRisk(_Risk):
         partial_sums = padded.reshape(rows, self._groups, self.GROUP) @ table.T
         s = partial_sums.gather(2, codes).sum(1)
         pieces = [  # small enough for the processor's cache
-            self._differentiate(lambda s, y=y: self.loss(y, zigzag(s, self.k, self.smoothing)), part)
+            self._loss_and_slope(part, y)
             for part, y in zip(s.reshape(-1).split(2**16), labels.reshape(-1).split(2**16), strict=True)
         ]
         values, slopes = (torch.cat(part).reshape(rows, examples) for part in zip(*pieces, strict=True))
@@ -430,17 +429,17 @@ class _ValueWithGradient(torch.autograd.Function):
     """Hands a value and its ready-made gradient to autograd; no graph over the frequencies or inputs."""
 
     @staticmethod
-    def forward(ctx, weights: Tensor, evaluate) -> Tensor:
+    def forward(ctx: Any, weights: Tensor, evaluate: Evaluation) -> Tensor:
         value, gradient = evaluate(weights)
         ctx.save_for_backward(gradient)
         return value
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, upstream: Tensor):
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
         (gradient,) = ctx.saved_tensors
         return upstream.unsqueeze(-1) * gradient, None
 
 
-def _value_with_gradient(weights: Tensor, evaluate: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Tensor:
+def _value_with_gradient(weights: Tensor, evaluate: Evaluation) -> Tensor:
     return _ValueWithGradient.apply(weights, evaluate)

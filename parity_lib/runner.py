@@ -227,9 +227,7 @@ def _load(notebook: Path) -> dict[str, Any]:
 
 
 def _parameters_cell(notebook: Mapping[str, Any], name: str) -> Any:
-    tagged = [
-        cell for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", [])
-    ]
+    tagged = [cell for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", [])]
     if len(tagged) != 1:
         found = len(tagged)
         raise ParameterError(f"{name}: one cell must carry the tag 'parameters', found {found}")
@@ -403,8 +401,7 @@ def _progress(name: str, scratch: Path, live: bool) -> Iterator[None]:
             if text == shown or not (live or time.monotonic() - since >= 20):
                 continue
             shown, since = text, time.monotonic()
-            print(f"\r\x1b[2K{name}: {text}" if live else f"{name}: {text}",
-                  end="" if live else "\n", flush=True)  # fmt: skip
+            print(f"\r\x1b[2K{name}: {text}" if live else f"{name}: {text}", end="" if live else "\n", flush=True)
         if live:
             print("\r\x1b[2K", end="", flush=True)
 

@@ -44,7 +44,7 @@ def log_permanent(matrix: Tensor) -> Tensor:
     scale = matrix.amax(-1, keepdim=True).clamp_min(torch.finfo(matrix.dtype).tiny)
     rows = matrix / scale
     total = rows.new_ones(*rows.shape[:-2], 1)
-    before = {(): 0}
+    before: dict[tuple[int, ...], int] = {(): 0}
     for i in range(k):
         subsets = list(combinations(range(k), i + 1))
         rest = torch.tensor([[before[s[:p] + s[p + 1 :]] for p in range(i + 1)] for s in subsets], device=rows.device)

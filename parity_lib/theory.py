@@ -64,7 +64,7 @@ class Theorem5:
 
     @property
     def bracket_bound(self) -> float:
-        r"""Lemma 18: the summed squared brackets are at least :math:`2 c_2^2 \tau^2 / n^2` where some head sees a one."""
+        r"""Lemma 18: the summed squared brackets are at least :math:`2 c_2^2 \tau^2 / n^2`."""
         return 2 * self.c2**2 * self.temperature**2 / self.n**2
 
     @property
@@ -93,7 +93,7 @@ class Theorem5:
         return self.step_size * self.mu
 
     def steps(self, target: float) -> float:
-        r"""Steps Theorem 5 asks for until the risk is below ``target``: :math:`|\ln\varepsilon| / -\ln(1 - \eta\mu)`."""
+        r"""Steps asked for until the risk is below ``target``: :math:`|\ln\varepsilon| / -\ln(1 - \eta\mu)`."""
         if not 0 < target < 1:
             raise ValueError(f"target must be between 0 and 1, got {target!r}")
         return math.log(target) / math.log1p(-self.contraction)

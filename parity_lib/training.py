@@ -156,9 +156,7 @@ def population_risk(tasks: Sequence[Parity], recipe: Recipe) -> PopulationRisk |
     """The exact risk that a recipe minimises, or would minimise if its batches were infinite."""
     temperature = recipe.temperature_at(tasks[0].n)
     if recipe.head == "zigzag":
-        return PopulationRisk(
-            tasks, recipe.loss, temperature, recipe.smoothing, recipe.code, accuracy=recipe.accuracy
-        )
+        return PopulationRisk(tasks, recipe.loss, temperature, recipe.smoothing, recipe.code, accuracy=recipe.accuracy)
     return SampledAttentionRisk(tasks, recipe.loss, temperature, recipe.code)
 
 
@@ -230,7 +228,9 @@ def _progress(total: int, label: str, show: bool) -> Iterator[int]:
     """Counts to ``total``; shows how far it is on a bar, or in the runner's progress file."""
     path = os.environ.get("PARITY_PROGRESS")
     if not path:
-        yield from tqdm(range(total), desc=label, unit="update", disable=not show, delay=1, mininterval=0.5, leave=False)
+        yield from tqdm(
+            range(total), desc=label, unit="update", disable=not show, delay=1, mininterval=0.5, leave=False
+        )
         return
     told = 0.0
     for step in range(total):

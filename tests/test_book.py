@@ -131,9 +131,7 @@ def test_the_launch_button_leads_to_the_clean_notebook(quick_book: Path, chapter
     page = quick_book / f"{chapter}.html"
     html = page.read_text(encoding="utf-8")
     (link,) = set(re.findall(r'href="(https://mybinder\.org[^"]+)"', html))
-    assert unquote(link).endswith(
-        f"/gh/parity-lib/parity-lib/main?urlpath=lab/tree/{chapter}.ipynb"
-    )
+    assert unquote(link).endswith(f"/gh/parity-lib/parity-lib/main?urlpath=lab/tree/{chapter}.ipynb")
     assert (ROOT / f"{chapter}.ipynb").is_file()
     download = re.search(r'href="([^"]*_sources/[^"]+\.ipynb)"', html)
     assert download and (page.parent / download[1]).is_file()

@@ -80,9 +80,7 @@ def test_bad_requests_end_with_status_2_and_leave_no_trace(
         ("runs: !!python/object/apply:os.system [exit]\n", "not YAML"),
     ],
 )
-def test_the_whole_profile_is_checked_before_anything_runs(
-    checkout: Checkout, profile: str, sentence: str
-) -> None:
+def test_the_whole_profile_is_checked_before_anything_runs(checkout: Checkout, profile: str, sentence: str) -> None:
     checkout.write("profiles/quick.yml", profile)
     before = files(checkout.root)
     done = checkout.parity("book")

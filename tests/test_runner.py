@@ -50,9 +50,7 @@ def notebook(tmp_path: Path) -> Path:
 def test_every_line_of_the_cell_becomes_a_parameter(notebook: Path) -> None:
     parameters = {p.name: p for p in read_parameters(notebook)}
     assert list(parameters) == [line.partition(":")[0] for line in CELL.splitlines()]
-    assert parameters["bits"] == Parameter(
-        "bits", "list[int]", [8, 11, 18], "the unknown positions", "[1..1000000]"
-    )
+    assert parameters["bits"] == Parameter("bits", "list[int]", [8, 11, 18], "the unknown positions", "[1..1000000]")
     assert parameters["note"].default == "a # b"
     assert parameters["temperature"].allowed == "(0..inf)"
     assert parameters["loud"].allowed == ""
@@ -125,9 +123,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("overrides", "sentence"), REFUSALS, ids=[str(r[0]) for r in REFUSALS])
-def test_bad_values_are_refused_in_one_sentence(
-    notebook: Path, overrides: dict[str, object], sentence: str
-) -> None:
+def test_bad_values_are_refused_in_one_sentence(notebook: Path, overrides: dict[str, object], sentence: str) -> None:
     with pytest.raises(ParameterError) as refusal:
         check_parameters(notebook, overrides)
     message = str(refusal.value)
@@ -164,9 +160,7 @@ def test_values_keep_their_declared_type(notebook: Path) -> None:
         ("device", "cpu", "cpu"),
     ],
 )
-def test_command_line_texts_are_read_by_the_declared_type(
-    notebook: Path, name: str, text: str, value: object
-) -> None:
+def test_command_line_texts_are_read_by_the_declared_type(notebook: Path, name: str, text: str, value: object) -> None:
     assert parse_overrides(notebook, {name: text}) == {name: value}
 
 
@@ -174,9 +168,7 @@ def test_command_line_texts_are_read_by_the_declared_type(
     ("name", "text"),
     [("n", "1e3"), ("n", "__import__('os')"), ("loud", "yes"), ("bits", "8,,9"), ("bits", "")],
 )
-def test_command_line_texts_of_another_type_are_refused(
-    notebook: Path, name: str, text: str
-) -> None:
+def test_command_line_texts_of_another_type_are_refused(notebook: Path, name: str, text: str) -> None:
     with pytest.raises(ParameterError, match=f"toy: {name} must be"):
         parse_overrides(notebook, {name: text})
 

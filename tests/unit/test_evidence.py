@@ -49,7 +49,9 @@ def test_a_change_must_be_named():
 
 
 def test_the_list_of_verdicts_quotes_the_claims():
-    assert verdict_list({"lemma-17": Verdict("fails", {})}).startswith("- `lemma-17`: **fails**. The gradients of any two")
+    assert verdict_list({"lemma-17": Verdict("fails", {})}).startswith(
+        "- `lemma-17`: **fails**. The gradients of any two"
+    )
 
 
 def test_results_are_written_whole_and_the_same_every_time(tmp_path, monkeypatch):

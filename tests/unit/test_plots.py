@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 import torch
 
-from parity_lib import RECIPES, Parity, plots, plots_architecture, plots_figure2, train, wilson
+from parity_lib import (
+    RECIPES,
+    Parity,
+    plots,
+    plots_architecture,
+    plots_convergence,
+    plots_figure2,
+    train,
+    wilson,
+)
 from parity_lib.attention import aligned_directions
 
 SHORT = replace(RECIPES["figure2-signed"], epochs=3, updates_per_epoch=2)
@@ -71,3 +80,21 @@ def test_the_animation_asks_no_host_for_anything_and_says_what_it_shows(run):
     links = re.findall(r"(?:src|href)=|https?://[^\"]+", html)
     assert links == ["http://www.w3.org/2000/svg"]  # the name of the SVG namespace, not a request
     assert "@" not in html
+
+
+def test_the_figures_of_convergence_draw(run):
+    label_free, parity = torch.rand(4, 2) + 0.1, torch.rand(4, 2) + 0.1
+    ramp = np.linspace(1, 4, 12).reshape(4, 3)
+    figures = [
+        plots_convergence.risk_fans({"rate 1": run}, {"other": (run, 0.0)}, [1.0] * 4),
+        plots_convergence.two_forces({"one": (run, label_free, parity), "none": (run, 0 * label_free, parity)}),
+        plots_convergence.forces_against_n([10, 20, 40, 80], {"one": (ramp, ramp / 2)}),
+        plots_convergence.landscapes({"a": torch.rand(9, 9), "b": torch.rand(9, 9)}, {"a": run, "b": run}, (2, 5), 9),
+        plots_convergence.alias(np.full(9, 0.3), (2, 5), np.linspace(0, 20, 30), np.ones(30), np.ones(30)),
+        plots_convergence.initial_risk({"1": np.ones(3)}, np.ones(3)),
+        plots_convergence.entry_gradients(torch.diag(torch.ones(4)) + torch.tensor([[1.0] * 4] + [[0.0] * 4] * 3)),
+        plots_convergence.pl_ratios({"k = 2": (ramp, ramp, 0.1)}),
+        plots_convergence.constants_margin({"a": 10.0, "b": 5.0}, {"a": 1.0, "b": 2.0}),
+    ]
+    for fig in figures:
+        fig.canvas.draw()

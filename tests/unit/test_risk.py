@@ -85,9 +85,14 @@ def test_the_literal_model_has_the_same_risk(loss):
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.sampled_from(sorted(LOSSES)), st.integers(2, 9), st.floats(1e-3, 1e2), st.floats(1e-3, 1.0),
-    st.floats(0.0, 1e3), st.integers(0, 10**6), st.data(),
-)  # fmt: skip
+    st.sampled_from(sorted(LOSSES)),
+    st.integers(2, 9),
+    st.floats(1e-3, 1e2),
+    st.floats(1e-3, 1.0),
+    st.floats(0.0, 1e3),
+    st.integers(0, 10**6),
+    st.data(),
+)
 def test_the_error_stays_within_the_stated_bound(loss, n, temperature, smoothing, norm, seed, data):
     bits = data.draw(st.sets(st.integers(1, n), min_size=1, max_size=6))
     heads = data.draw(st.integers(1, 4))

@@ -34,7 +34,9 @@ def test_the_constants_at_n_20_k_3_worked_out_by_hand():
     assert constants.prediction_smoothness == pytest.approx(6 * entry)
     assert constants.prediction_lipschitz == pytest.approx(8 * 9 * 20 * math.sqrt(6))
     assert constants.product_lipschitz == pytest.approx(math.sqrt(6) * (4 * 27 * entry + (8 * 9 * 20) ** 2))
-    assert constants.risk_smoothness == pytest.approx(2 * (constants.product_lipschitz + constants.prediction_smoothness))
+    assert constants.risk_smoothness == pytest.approx(
+        2 * (constants.product_lipschitz + constants.prediction_smoothness)
+    )
     assert constants.mu_1 == pytest.approx(2 / (9 * 400))
     assert constants.mu_2 == pytest.approx(64 * 9 / 400)
     assert constants.mu == pytest.approx(128 / 3600 / 2**21)

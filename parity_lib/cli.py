@@ -13,14 +13,8 @@ from typing import NoReturn
 import click
 
 from . import __version__
-from .runner import (
-    ParameterError,
-    RunError,
-    check_parameters,
-    parse_overrides,
-    read_parameters,
-    run_notebook,
-)
+from .parameters import ParameterError, check_parameters, parse_overrides, read_parameters
+from .runner import RunError, run_notebook
 from .workflow import BuildError, CheckoutError, build_book, find_notebook, find_root, load_profile
 
 

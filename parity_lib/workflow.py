@@ -21,7 +21,8 @@ from typing import Any
 
 import yaml
 
-from .runner import ParameterError, check_parameters, plain, unknown
+from .parameters import ParameterError, check_parameters, unknown
+from .runner import plain
 
 
 class CheckoutError(FileNotFoundError):

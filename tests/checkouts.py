@@ -82,7 +82,7 @@ def make_checkout(root: Path) -> Checkout:
     real = ["Snakefile", "_config.yml", "references.bib", "constraints.txt"]
     real += ["book/_static/book.css", "book/_ext/offline_mathjax.py"]
     real += ["book/_ext/docstring_sections.py"]
-    real += [f"parity_lib/{module}.py" for module in ("runner", "workflow", "cli")]
+    real += [f"parity_lib/{module}.py" for module in ("parameters", "runner", "workflow", "cli")]
     for name in real:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, root / name)

@@ -15,19 +15,16 @@ from checkouts import ROOT, write_notebook
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parity_lib.runner import (
+from parity_lib.parameters import (
     Parameter,
     ParameterError,
-    RunError,
-    _clean,
-    _filled_in,
-    _progress,
     _read_cell,
     check_parameters,
+    filled_in,
     parse_overrides,
     read_parameters,
-    run_notebook,
 )
+from parity_lib.runner import RunError, _clean, _progress, run_notebook
 
 CELL = """\
 n: int = 20  # sequence length [2..1000000]
@@ -190,7 +187,7 @@ numbers = st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infini
 )
 def test_a_filled_in_cell_reads_back_as_the_values_put_in(values: dict[str, object]) -> None:
     before = {p.name: p.default for p in _read_cell(CELL, "toy")}
-    filled = _filled_in(CELL, before | values)
+    filled = filled_in(CELL, before | values)
     assert {p.name: p.default for p in _read_cell(filled, "toy")} == before | values
     assert [line.partition("  #")[2] for line in filled.splitlines() if "note" not in line] == [
         line.partition("  #")[2] for line in CELL.splitlines() if "note" not in line

@@ -41,6 +41,7 @@ rule notebook:
         notebook=str(ROOT / "notebooks" / "{name}.ipynb"),
         library=lambda w: [str(p) for p in library(ROOT, ROOT / f"notebooks/{w.name}.ipynb")],
         versions=str(ROOT / "constraints.txt"),
+        chapters=lambda w: [f"results/{n}.json" for n in RUNS if n != "ledger"] if w.name == "ledger" else [],
     output:
         "src/notebooks/{name}.ipynb",
         "results/{name}.json",

@@ -80,6 +80,11 @@ def test_every_chapter_is_in_the_contents_and_in_every_profile() -> None:
         assert set(check_profile(ROOT, profile)) == names
 
 
+def test_the_ledger_collects_every_other_chapter() -> None:
+    (chapters,) = read_parameters(ROOT / "notebooks/ledger.ipynb")
+    assert set(chapters.default) == {path.stem for path in NOTEBOOKS} - {"ledger"}
+
+
 @each_notebook
 def test_the_quick_run_recorded_the_parameters_of_its_profile(path: Path, quick_book: Path) -> None:
     values = check_parameters(path, load_profile(ROOT, "quick")[path.stem])

@@ -183,7 +183,7 @@ def _check_meaning(parameters: Iterable[Parameter], values: Mapping[str, Any]) -
             try:
                 Parity(values["n"], values[p.name])
             except ValueError as error:
-                raise ValueError(f"{p.name}: {error}") from None
+                raise ValueError(str(error).replace("bits", p.name, 1)) from None
         if p.name == "device":
             from parity_lib.training import resolve_device
 

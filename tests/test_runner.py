@@ -113,9 +113,9 @@ REFUSALS = [
     ({"loud": "yes"}, "loud must be a bool, got the string 'yes'"),
     ({"loud": 1}, "loud must be a bool, got 1"),
     ({"bits": []}, "bits must be a list[int] of at least one item"),
-    ({"bits": [8, 8, 18]}, "bits: bits must be distinct positions in 1..20, got (8, 8, 18)"),
-    ({"bits": [8, 21]}, "bits: bits must be distinct positions in 1..20, got (8, 21)"),
-    ({"n": 3, "bits": [1, 2, 3, 4]}, "bits: bits must be at most n = 3 positions"),
+    ({"bits": [8, 8, 18]}, "bits must be distinct positions in 1..20, got (8, 8, 18)"),
+    ({"bits": [8, 21]}, "bits must be distinct positions in 1..20, got (8, 21)"),
+    ({"n": 3, "bits": [1, 2, 3, 4]}, "bits must be at most n = 3 positions"),
 ]
 
 

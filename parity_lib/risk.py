@@ -34,7 +34,7 @@ from torch import Tensor
 from .attention import check_temperature, position_weights, positional_code, soft_attention
 from .losses import Loss, find_loss
 from .parity import Parity, binary_digits
-from .readout import check_smoothing, zigzag
+from .readout import check_smoothing, zigzag, zigzag_and_slope
 
 MAX_FREQUENCIES = 16_384
 Evaluation = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -88,11 +88,12 @@ class _Risk:
 
     def _loss_and_slope(self, s: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Loss of the zigzag head at sums ``s``, and its derivative with respect to them; any shape."""
+        prediction, head_slope = zigzag_and_slope(s, self.k, self.smoothing)
         with torch.enable_grad():
-            leaf = s.detach().requires_grad_()
-            loss = self.loss(labels, zigzag(leaf, self.k, self.smoothing))
-            (slope,) = torch.autograd.grad(loss.sum(), leaf)
-        return loss.detach(), slope
+            leaf = prediction.requires_grad_()
+            loss = self.loss(labels, leaf)
+            (loss_slope,) = torch.autograd.grad(loss.sum(), leaf)
+        return loss.detach(), loss_slope * head_slope
 
     def _bits(self, device: torch.device) -> Tensor:
         """Positions of B from 0, (tasks, k)."""

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from .evidence import Rate
+from .evidence import Rate, wilson
 from .plots import BLUE, GREEN, GREY, MARKERS, ORANGE, PURPLE, RED, SKY, fan
 from .xor_experiments import SAMPLE_ARMS, Network, OneStep, Samples, TwoHeads, Variant, network_shape, sample_bound
 
@@ -31,7 +31,7 @@ MAP_STYLE = {
     "erf": (PURPLE, "X", ":"),
     "sigmoid": (GREY, "*", ":"),
 }
-ARM_STYLE = dict(zip(SAMPLE_ARMS, ((GREY, "o"), (SKY, "s"), (BLUE, "^"), (ORANGE, "D")), strict=True))
+ARM_STYLE = dict(zip(SAMPLE_ARMS, ((GREY, ":"), (SKY, "-."), (BLUE, "-"), (ORANGE, "--")), strict=True))
 FLOOR = 1e-16  # where exact zeros are drawn on a log axis
 
 
@@ -68,7 +68,9 @@ def window(factors: Sequence[float], results: Mapping[str, Mapping[int, OneStep]
     fig, axes = plt.subplots(1, len(results), figsize=(8.2, 3.3), sharey=True, squeeze=False)
     x = np.asarray(factors)
     for ax, (name, by_d) in zip(axes[0], results.items(), strict=True):
-        for (d, run), colour, dash in zip(by_d.items(), (SKY, BLUE, "black", PURPLE), ("-", "--", "-.", ":"), strict=False):
+        for (d, run), colour, dash in zip(
+            by_d.items(), (SKY, BLUE, "black", PURPLE), ("-", "--", "-.", ":"), strict=False
+        ):
             fan(ax, x, run.worst.numpy().clip(FLOOR), colour, f"d = {d}", dash)
         ax.axhline(0.05, color="black", lw=1, ls=":")
         ax.set(xscale="log", yscale="log", xlabel="strength of the step / ln d", title=name)
@@ -78,7 +80,7 @@ def window(factors: Sequence[float], results: Mapping[str, Mapping[int, OneStep]
 
 
 def variants(results: Mapping[str, Mapping[int, Mapping[str, Variant]]], labels: Mapping[str, str]) -> Figure:
-    """Attention maps at their best step size against d: error above, worst-input loss below; a column for each setting."""
+    """Attention maps at their best step size against d: error above, worst-input loss below; a column a setting."""
     fig, axes = plt.subplots(2, len(results), figsize=(8.6, 5.4), sharex=True, sharey="row", squeeze=False)
     for column, (setting, by_d) in enumerate(results.items()):
         sizes = np.array(list(by_d))
@@ -87,7 +89,12 @@ def variants(results: Mapping[str, Mapping[int, Mapping[str, Variant]]], labels:
                 values = np.array([getattr(found[name], key).numpy() for found in by_d.values()])
                 low, middle, high = np.quantile(values.clip(1e-9 if row else 0), (0, 0.5, 1), axis=1)
                 axes[row, column].fill_between(sizes, low, high, color=colour, alpha=0.12, lw=0)
-                axes[row, column].plot(sizes, middle, dash, marker=marker, color=colour, ms=4.5, lw=1.4, label=labels[name])
+                ring = (
+                    dict(ms=8, mfc="none", zorder=5) if name == "softmax" else dict(ms=4.5)
+                )  # seen around whatever it covers
+                axes[row, column].plot(
+                    sizes, middle, dash, marker=marker, color=colour, lw=1.4, label=labels[name], **ring
+                )
         axes[0, column].set(title=setting, xscale="log")
         axes[1, column].set(xlabel="d", yscale="log")
         axes[1, column].axhline(0.5, color="black", lw=1, ls=":")
@@ -123,18 +130,31 @@ def causes(
 
 
 def two_heads(example: TwoHeads, spreads: Sequence[float], rates: Mapping[str, Mapping[str, Sequence[Rate]]]) -> Figure:
-    """Which position each head takes, against its start; and how often heads separate and solve, by the start's spread."""
+    """Which position each head takes, against its start; how often heads separate and solve, by the start's spread."""
     fig, axes = plt.subplots(1, 1 + len(rates), figsize=(8.4, 3.3), width_ratios=[1.2] + [1] * len(rates))
     for head, (colour, marker) in enumerate(((BLUE, "o"), (RED, "^"))):
-        axes[0].plot(example.log_ratio, example.preference[:, head], marker, color=colour, ms=4, alpha=0.7, mew=0, label=f"head {head + 1}")
+        axes[0].plot(
+            example.log_ratio,
+            example.preference[:, head],
+            marker,
+            color=colour,
+            ms=4,
+            alpha=0.7,
+            mew=0,
+            label=f"head {head + 1}",
+        )
     axes[0].axhline(0, color="black", lw=0.8)
     axes[0].axvline(0, color="black", lw=0.8)
+    reach = 2 * float(example.preference.abs().max())
     axes[0].set_yscale("symlog", linthresh=1)
-    axes[0].set(xlabel="ln α/β at the start", ylabel="score of i minus score of j, after", title="who takes which")
+    axes[0].set(xlabel="ln α/β at the start", ylabel="score of i minus score of j, after",
+                title="who takes which", ylim=(-reach, reach))  # fmt: skip
     axes[0].legend(fontsize=8)
     places = np.arange(len(spreads))
     for ax, (readout, by_property) in zip(axes[1:], rates.items(), strict=True):
-        for (name, values), colour, marker, shift in zip(by_property.items(), (GREY, BLUE), "so", (-0.08, 0.08), strict=True):
+        for (name, values), colour, marker, shift in zip(
+            by_property.items(), (GREY, BLUE), "so", (-0.08, 0.08), strict=True
+        ):
             _rates(ax, places + shift, values, colour, marker, name)
         ax.set_xticks(places, [f"{spread:g}" for spread in spreads])
         ax.set(xlabel="spread of the start's scores", title=readout, ylim=(-0.04, 1.04))
@@ -144,39 +164,40 @@ def two_heads(example: TwoHeads, spreads: Sequence[float], rates: Mapping[str, M
 
 
 def samples(results: Mapping[str, Mapping[int, Samples]]) -> Figure:
-    """Samples to recover the pair, by embedding, and to bring every input's loss below 0.1, by arm; a dot is a seed."""
-    fig, axes = plt.subplots(1, 1 + len(results), figsize=(8.6, 3.7), sharey=True)
+    """Samples that recover the pair, against d; share of the streams that solve every input, against samples."""
+    fig, axes = plt.subplots(1, 1 + len(results), figsize=(8.6, 3.7), width_ratios=[1.2] + [1] * len(results))
     for name, by_d in results.items():
         colour, marker, dash = EMBEDDING_STYLE[name]
-        _sample_points(axes[0], by_d, [run.recovered[SAMPLE_ARMS[0]] for run in by_d.values()], colour, marker, name)
-        axes[0].plot(list(by_d), [sample_bound(d, run.m) for d, run in by_d.items()], dash, color=colour, lw=1, alpha=0.8)
-    axes[0].set(title="pair recovered", ylabel="samples")
-    for ax, (name, by_d) in zip(axes[1:], results.items(), strict=True):
-        for number, (arm, (colour, marker)) in enumerate(ARM_STYLE.items()):
-            _sample_points(ax, by_d, [run.solved[arm] for run in by_d.values()], colour, marker, arm, 1.03 ** (number - 1.5))
-        ax.plot(list(by_d), [run.budget for run in by_d.values()], color="black", lw=0.8, ls=":")
-        ax.set(title=f"loss below 0.1, {name}")
-    for ax in axes:
-        sizes = list(next(iter(results.values())))
-        ax.set(xscale="log", yscale="log", xlabel="d")
-        ax.set_xticks(sizes, [str(d) for d in sizes], fontsize=8)
-        ax.minorticks_off()
+        drawn = np.array([run.recovered[SAMPLE_ARMS[0]].numpy() for run in by_d.values()])
+        finite = np.where(np.isfinite(drawn), drawn, np.nan)
+        sizes, middle = np.array(list(by_d)), np.median(drawn, 1)
+        axes[0].plot(np.repeat(sizes, drawn.shape[1]), finite.ravel(), marker, color=colour, ms=3, alpha=0.4, mew=0)
+        axes[0].plot(
+            sizes, np.where(np.isfinite(middle), middle, np.nan), marker, color=colour, ms=6, label=f"{name}, median"
+        )
+        bound = [sample_bound(d, run.m) for d, run in by_d.items()]
+        axes[0].plot(sizes, bound, dash, color=colour, lw=1.2, label=f"{name}, bound")
+    axes[0].set(title="pair recovered", ylabel="samples", xscale="log", yscale="log", xlabel="d")
+    axes[0].set_xticks(sizes, [str(d) for d in sizes], fontsize=8)
+    axes[0].minorticks_off()
     axes[0].legend(fontsize=8, loc="upper left")
+    for ax, (name, by_d) in zip(axes[1:], results.items(), strict=True):
+        most = min(run.budget / sample_bound(d, run.m) for d, run in by_d.items())
+        grid = np.geomspace(0.1, most, 120)
+        for arm, (colour, dash) in ARM_STYLE.items():
+            needed = np.concatenate([run.solved[arm].numpy() / sample_bound(d, run.m) for d, run in by_d.items()])
+            rates = [wilson(int((needed <= x * (1 + 1e-9)).sum()), len(needed)) for x in grid]
+            ax.fill_between(
+                grid, [r.low for r in rates], [r.high for r in rates], step="post", color=colour, alpha=0.13, lw=0
+            )
+            ax.step(grid, [r.share for r in rates], dash, where="post", color=colour, lw=1.8, label=arm)
+        ax.set(
+            title=f"every input solved, {name}", xscale="log", ylim=(-0.03, 1.03), xlabel="samples / ((d + d²/m) ln d)"
+        )
+    axes[1].set_ylabel("share of streams, all d")
     handles, names = axes[1].get_legend_handles_labels()
     fig.legend(handles, names, loc="outside lower center", ncols=4, fontsize=8)
     return fig
-
-
-def _sample_points(
-    ax: Axes, by_d: Mapping[int, Samples], values: Sequence[Tensor], colour: str, marker: str, label: str, shift: float = 1.0
-) -> None:
-    """Dots for the seeds that got there, a line through the medians that are finite."""
-    sizes = np.array(list(by_d), dtype=float) * shift
-    drawn = np.array([v.numpy() for v in values])
-    finite = np.where(np.isfinite(drawn), drawn, np.nan)
-    ax.plot(np.repeat(sizes, drawn.shape[1]), finite.ravel(), marker, color=colour, ms=3, alpha=0.35, mew=0)
-    middle = np.median(drawn, 1)
-    ax.plot(sizes, np.where(np.isfinite(middle), middle, np.nan), "-", marker=marker, color=colour, ms=5, lw=1.3, label=label)
 
 
 def widths(results: Mapping[int, tuple[Sequence[int], Sequence[Rate]]]) -> Figure:
@@ -191,24 +212,40 @@ def widths(results: Mapping[int, tuple[Sequence[int], Sequence[Rate]]]) -> Figur
 
 
 def networks(
-    d: int, trained: Sequence[Network], rates: Sequence[Rate], transformer: tuple[int, Rate], shared: Mapping[str, Tensor]
+    d: int,
+    trained: Sequence[Network],
+    rates: Sequence[Rate],
+    transformer: tuple[int, Rate],
+    shared: Mapping[str, Tensor],
 ) -> Figure:
-    """Feed-forward networks: share that learn against their parameters; worst loss after one step of shared weights."""
+    """Feed-forward networks: share that learn, by parameters; worst loss after one step of one weight vector."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.5), width_ratios=[1.25, 1])
     grid = np.unique(np.geomspace(20, 8 * d + 16, 200).astype(int))
-    left.plot(grid, [(network_shape(d, int(p))[1] / d) ** 2 for p in grid], color=GREY, ls="--", label="chance to read both bits")
+    left.plot(
+        grid,
+        [(network_shape(d, int(p))[1] / d) ** 2 for p in grid],
+        color=GREY,
+        ls="--",
+        label="chance to read both bits",
+    )
     _rates(left, np.array([network.parameters for network in trained]), rates, RED, "s", "FFNN, trained")
     _rates(left, np.array([transformer[0]]), [transformer[1]], BLUE, "o", "two heads, one step")
     left.axvline(d, color="black", lw=0.8, ls=":")
     left.text(d * 1.06, 0.5, f"d = {d}", fontsize=8)
     left.set(xscale="log", xlabel="trained parameters", ylabel="share of seeds that learn", ylim=(-0.04, 1.04))
-    left.legend(fontsize=8, loc="center left", bbox_to_anchor=(0, 0.68))
-    for row, (name, values) in enumerate(reversed(shared.items())):
+    left.legend(fontsize=8, loc="lower right")
+    for row, values in enumerate(list(shared.values())[::-1]):
         drawn = values.numpy().clip(1e-6)
         right.plot(drawn, row + np.linspace(-0.2, 0.2, len(drawn)), "o", color=BLUE, ms=4, alpha=0.6, mew=0)
     right.axvline(0.05, color="black", lw=1, ls=":")
     right.set_yticks(range(len(shared)), list(shared)[::-1])
-    right.set(xscale="log", xlim=(None, 4), ylim=(-0.5, len(shared) - 0.5), xlabel="hinge loss, worst input", title="one step, one weight vector")
+    right.set(
+        xscale="log",
+        xlim=(None, 4),
+        ylim=(-0.5, len(shared) - 0.5),
+        xlabel="hinge loss, worst input",
+        title="one step, one weight vector",
+    )
     return fig
 
 
@@ -219,4 +256,15 @@ def _rates(
     share = np.array([rate.share for rate in rates])
     # A Wilson end may pass the share by a rounding error when it is 0 or 1.
     spread = np.array([[r.share - r.low, r.high - r.share] for r in rates]).clip(0).T
-    ax.errorbar(x, share, yerr=spread, fmt=marker, ls="-" if line else "none", color=colour, ms=5, capsize=2, lw=1.2, label=label)
+    ax.errorbar(
+        x,
+        share,
+        yerr=spread,
+        fmt=marker,
+        ls="-" if line else "none",
+        color=colour,
+        ms=5,
+        capsize=2,
+        lw=1.2,
+        label=label,
+    )

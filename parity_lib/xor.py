@@ -323,9 +323,7 @@ def enumerated_gradient(
     return gradient
 
 
-def step_size(
-    d: int, strength: float, readout: str = "tent", loss: str = "hinge", attention: str = "softmax"
-) -> float:
+def step_size(d: int, strength: float, readout: str = "tent", loss: str = "hinge", attention: str = "softmax") -> float:
     r"""The learning rate :math:`\eta` at which one step from zero gives the pair's scores ``strength`` :math:`\lambda`.
 
     :math:`\lambda = \eta\, \kappa\, \sigma`, with :math:`\kappa` the slope of the attention map at 0 (softmax: 1/d) and

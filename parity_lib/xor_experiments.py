@@ -99,9 +99,9 @@ class Variant:
 def scaled_worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent") -> Tensor:
     r"""Worst-input hinge loss of :math:`f(v/z)` at the scale z that is best for it; (..., 2, d) -> (...).
 
-    With A the largest :math:`|v|` of unequal bits and B the smallest of equal ones, the loss of the former falls with z,
-    that of the latter grows, and they meet at :math:`2A/(A + B)` (tent) or :math:`2A^2/(A^2 + B^2)` (quadratic). Where the
-    rest outweighs the pair the best is a huge scale: f = 1 everywhere, and a loss of 2.
+    With A the largest :math:`|v|` of unequal bits and B the smallest of equal ones, the loss of the former falls with
+    z, that of the latter grows, and they meet at :math:`2A/(A + B)` (tent) or :math:`2A^2/(A^2 + B^2)` (quadratic).
+    Where the rest outweighs the pair the best is a huge scale: f = 1 everywhere, and a loss of 2.
     """
     c = weights.mean(-2)
     i, j = task.pair
@@ -126,7 +126,7 @@ def sampled_errors(task: SparseXOR, weights: Tensor, examples: Tensor, rescale: 
         return ((unequal >= 0.5).double().mean(0) + (equal <= 0.5).double().mean(0)) / 2
     sizes, order = torch.cat([unequal, equal]).sort(dim=0)
     is_equal = (order >= len(examples)).long()
-    # A threshold right above each of the sorted sizes gets the equal ones below it wrong, and the unequal ones above it.
+    # A threshold right above each of the sorted sizes gets the equal ones below it and the unequal ones above it wrong.
     wrong = is_equal.cumsum(0) + len(examples) - (1 - is_equal).cumsum(0)
     tied = torch.zeros_like(wrong, dtype=torch.bool)
     tied[:-1] = sizes[1:] <= sizes[:-1] * (1 + 1e-9)  # no threshold fits between equal sizes
@@ -134,15 +134,18 @@ def sampled_errors(task: SparseXOR, weights: Tensor, examples: Tensor, rescale: 
 
 
 def variants(
-    d: int, embedding: str, loss: str, seeds: int, factors: Sequence[float], examples: int, maps: Sequence[str] = tuple(MAPS)
+    d: int, embedding: str, loss: str, seeds: int, factors: Sequence[float], examples: int
 ) -> dict[str, Variant]:
-    """Every attention map after one exact step from zero with the tent, at its best step size; softmax is not rescaled."""
+    """Every attention map after one exact step from zero with the tent, at its best step size, by name.
+
+    The steps have strength factor * ln d. Softmax is not rescaled; each rival has the best scale for each seed.
+    """
     strengths = torch.tensor(factors, dtype=torch.float64) * math.log(d)
-    found: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {name: [] for name in maps}
+    found: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {name: [] for name in MAPS}
     for seed in _progress(seeds, f"attention maps, {embedding}, {loss}, d = {d},", True):
         task, table, generator = draw(d, embedding, seed)
         inputs = random_signs(examples, d, generator)
-        for name in maps:
+        for name in MAPS:
             weights = zero_start_weights(task, table, strengths, "tent", loss, name)
             # An unnormalised exponential overflows at the largest steps: those count as failures.
             usable = weights.isfinite().all(-1).all(-1) & (weights.abs().amax((-1, -2)) < 1e100)
@@ -158,8 +161,8 @@ def variants(
 def linear_optimum(d: int, embedding: str, seeds: int, examples: int) -> tuple[Tensor, Tensor]:
     r"""What the best linear attention could do, whatever the training: energy kept and error, (seeds,) each.
 
-    Linear weights are :math:`P q`; the nearest to :math:`e_i + e_j` is its projection on the columns of P, which keeps about
-    m/d of its energy. The error is that of the tent at its best scale on random inputs.
+    Linear weights are :math:`P q`; the nearest to :math:`e_i + e_j` is its projection on the columns of P, which keeps
+    about m/d of its energy. The error is that of the tent at its best scale on random inputs.
     """
     kept, errors = [], []
     for seed in range(seeds):
@@ -173,9 +176,9 @@ def linear_optimum(d: int, embedding: str, seeds: int, examples: int) -> tuple[T
 
 
 def label_free_share(d: int, embedding: str, attention: str, seeds: int) -> Tensor:
-    """Label-free part of the scores after one squared-hinge step (tent, zero start), against the pair's signal; (seeds,).
+    """Label-free part of the scores after one squared-hinge step, against the pair's signal; (seeds,).
 
-    The part is what both labels share: the squared hinge's step minus twice the hinge's. Its spread over the
+    Tent, zero start. The part is what both labels share: the squared hinge's step minus twice the hinge's. Its spread over the
     positions is divided by the score that the pair gains.
     """
     shares = []
@@ -205,11 +208,11 @@ class TwoHeads:
     worst: Tensor
 
 
-def two_heads(d: int, readout: str, spread: float, factor: float, seeds: int, embedding: str = "characters") -> TwoHeads:
-    """Two heads with queries from N(0, spread^2), so that scores have that spread; step factor * d^2 ln d."""
+def two_heads(d: int, readout: str, spread: float, factor: float, seeds: int) -> TwoHeads:
+    """Two heads (characters) with queries from N(0, spread^2), so that scores have that spread; step factor * d^2 ln d."""
     columns: list[tuple[Tensor, ...]] = []
     for seed in range(seeds):
-        task, table, generator = draw(d, embedding, seed)
+        task, table, generator = draw(d, "characters", seed)
         i, j = task.pair
         queries = spread * torch.randn(2, table.shape[1], generator=generator, dtype=torch.float64)
         before = (queries @ table.T).log_softmax(-1)
@@ -261,7 +264,7 @@ def samples_needed(
     counts = sorted({round(n) for n in torch.logspace(math.log10(d / 2), math.log10(budget), checkpoints).tolist()})
     held: dict[str, dict[str, list[Tensor]]] = {e: {arm: [] for arm in SAMPLE_ARMS} for e in embeddings}
     for seed in range(seeds):
-        setups, arms = {}, []
+        setups = {}
         for embedding in embeddings:
             task, table, generator = draw(d, embedding, seed)
             queries = spread * torch.randn(2, table.shape[1], generator=generator, dtype=torch.float64)
@@ -319,7 +322,7 @@ class Network:
 
 
 def network_shape(d: int, parameters: int) -> tuple[int, int]:
-    """Neurons and inputs of an FFNN-1 with at most ``parameters`` numbers: 4 neurons on fewer inputs, or more on all d."""
+    """Neurons and inputs of an FFNN-1 of at most ``parameters`` numbers: 4 neurons on fewer inputs, or more on all d."""
     neurons = max(4, (parameters - 1) // (d + 2))
     inputs = min(d, (parameters - 1) // neurons - 2)
     if inputs < 2:
@@ -328,11 +331,11 @@ def network_shape(d: int, parameters: int) -> tuple[int, int]:
 
 
 def train_networks(
-    d: int, parameters: int, seeds: int, updates: int, batch: int = 256, rate: float = 0.01, examples: int = 4096
+    d: int, parameters: int, seeds: int, updates: int, batch: int = 256, rate: float = 0.03, examples: int = 4096
 ) -> Network:
-    r"""Train FFNN-1, :math:`\sum_r \alpha_r\,\mathrm{ReLU}(\beta_r^T x + b_r) + b`, on fresh samples with Adam and the hinge.
+    r"""Train FFNN-1, :math:`\sum_r \alpha_r\,\mathrm{ReLU}(\beta_r^T x + b_r) + b`, with Adam and the hinge.
 
-    All seeds at once, each with its own pair and, where the parameters do not suffice for all d, its own random
+    Samples are fresh at every update, in single precision. All seeds at once, each with its own pair and, where the parameters do not suffice for all d, its own random
     set of inputs that are read. Every weight is trained.
     """
     neurons, inputs = network_shape(d, parameters)
@@ -367,11 +370,10 @@ def train_networks(
 
 
 def shared_network_step(d: int, weights: str, seeds: int, strength: float) -> Tensor:
-    r"""One exact hinge step of the smallest network that can do it: :math:`f = 1 - 2 (\langle w, x\rangle/z)^2`, one weight vector.
+    r"""One exact hinge step of one weight vector w under :math:`f = 1 - 2 (\langle w, x\rangle/z)^2`; worst loss (seeds,).
 
-    ``all``: d free weights. ``some``: free weights on 2m random inputs, the others absent. ``tied``: 2m numbers, w
-    tied through two m-dimensional embeddings (linear attention). All start from 1/d and get the best z.
-    Returns the exact worst-input loss, (seeds,).
+    ``all``: d free weights. ``some``: free weights on 2m random inputs, the others absent. ``tied``: m numbers, w tied
+    through the positional embeddings (linear attention). All start from 1/d and get the best z.
     """
     worst = []
     for seed in range(seeds):

@@ -89,9 +89,8 @@ def variants(results: Mapping[str, Mapping[int, Mapping[str, Variant]]], labels:
                 values = np.array([getattr(found[name], key).numpy() for found in by_d.values()])
                 low, middle, high = np.quantile(values.clip(1e-9 if row else 0), (0, 0.5, 1), axis=1)
                 axes[row, column].fill_between(sizes, low, high, color=colour, alpha=0.12, lw=0)
-                ring = (
-                    dict(ms=8, mfc="none", zorder=5) if name == "softmax" else dict(ms=4.5)
-                )  # seen around whatever it covers
+                # Softmax is drawn as a ring, to be seen around whatever lies on the same spot.
+                ring = {"ms": 8, "mfc": "none", "zorder": 5} if name == "softmax" else {"ms": 4.5}
                 axes[row, column].plot(
                     sizes, middle, dash, marker=marker, color=colour, lw=1.4, label=labels[name], **ring
                 )

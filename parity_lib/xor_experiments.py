@@ -113,14 +113,14 @@ def scaled_worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent") -
 
 
 def sampled_errors(task: SparseXOR, weights: Tensor, examples: Tensor, rescale: bool) -> Tensor:
-    """Share of random inputs that the tent gets wrong, (steps, 2, d) and (examples, d) -> (steps,).
+    """Share of random inputs that the tent gets wrong, (steps, 2, d) -> (steps,).
 
-    With ``rescale`` the read-out's scale is the best one for these very examples. Each example counts twice, once with
-    equal and once with unequal bits on the pair.
+    ``examples`` (examples, d - 2) are the bits off the pair; each counts twice, with equal and with unequal bits on it.
+    With ``rescale`` the read-out's scale is the best one for these very examples.
     """
     c = weights.mean(-2)
     i, j = task.pair
-    off = task.others(examples) @ task.others(c).T  # (examples, steps)
+    off = examples @ task.others(c).T  # (examples, steps)
     unequal, equal = (off + c[:, i] - c[:, j]).abs(), (off + c[:, i] + c[:, j]).abs()
     if not rescale:
         return ((unequal >= 0.5).double().mean(0) + (equal <= 0.5).double().mean(0)) / 2
@@ -144,7 +144,7 @@ def variants(
     found: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {name: [] for name in MAPS}
     for seed in _progress(seeds, f"attention maps, {embedding}, {loss}, d = {d},", True):
         task, table, generator = draw(d, embedding, seed)
-        inputs = random_signs(examples, d, generator)
+        inputs = random_signs(examples, d - 2, generator)
         for name in MAPS:
             weights = zero_start_weights(task, table, strengths, "tent", loss, name)
             # An unnormalised exponential overflows at the largest steps: those count as failures.
@@ -170,7 +170,7 @@ def linear_optimum(d: int, embedding: str, seeds: int, examples: int) -> tuple[T
         basis = torch.linalg.qr(table).Q
         weights = basis @ basis[task.pair].sum(0)
         kept.append((weights @ weights) / 2)
-        inputs = random_signs(examples, d, generator)
+        inputs = random_signs(examples, d - 2, generator)
         errors.append(sampled_errors(task, weights.expand(1, 2, -1), inputs, rescale=True)[0])
     return torch.stack(kept), torch.stack(errors)
 
@@ -178,8 +178,8 @@ def linear_optimum(d: int, embedding: str, seeds: int, examples: int) -> tuple[T
 def label_free_share(d: int, embedding: str, attention: str, seeds: int) -> Tensor:
     """Label-free part of the scores after one squared-hinge step, against the pair's signal; (seeds,).
 
-    Tent, zero start. The part is what both labels share: the squared hinge's step minus twice the hinge's. Its spread over the
-    positions is divided by the score that the pair gains.
+    Tent, zero start. The part is what both labels share: the squared hinge's step minus twice the hinge's. Its spread
+    over the positions is divided by the score that the pair gains.
     """
     shares = []
     for seed in range(seeds):
@@ -209,7 +209,7 @@ class TwoHeads:
 
 
 def two_heads(d: int, readout: str, spread: float, factor: float, seeds: int) -> TwoHeads:
-    """Two heads (characters) with queries from N(0, spread^2), so that scores have that spread; step factor * d^2 ln d."""
+    """Two heads on characters, queries from N(0, spread^2), so scores of that spread; step factor * d^2 ln d."""
     columns: list[tuple[Tensor, ...]] = []
     for seed in range(seeds):
         task, table, generator = draw(d, "characters", seed)
@@ -322,7 +322,7 @@ class Network:
 
 
 def network_shape(d: int, parameters: int) -> tuple[int, int]:
-    """Neurons and inputs of an FFNN-1 of at most ``parameters`` numbers: 4 neurons on fewer inputs, or more on all d."""
+    """Neurons and inputs of an FFNN-1 with ``parameters`` to spend: 4 neurons on fewer inputs, or more on all d."""
     neurons = max(4, (parameters - 1) // (d + 2))
     inputs = min(d, (parameters - 1) // neurons - 2)
     if inputs < 2:
@@ -335,8 +335,8 @@ def train_networks(
 ) -> Network:
     r"""Train FFNN-1, :math:`\sum_r \alpha_r\,\mathrm{ReLU}(\beta_r^T x + b_r) + b`, with Adam and the hinge.
 
-    Samples are fresh at every update, in single precision. All seeds at once, each with its own pair and, where the parameters do not suffice for all d, its own random
-    set of inputs that are read. Every weight is trained.
+    Samples are fresh at every update, in single precision. All seeds train at once, each with its own pair and, where
+    the parameters do not suffice for all d, its own random set of inputs that are read. Every weight is trained.
     """
     neurons, inputs = network_shape(d, parameters)
     generator = torch.Generator().manual_seed(parameters)
@@ -370,7 +370,7 @@ def train_networks(
 
 
 def shared_network_step(d: int, weights: str, seeds: int, strength: float) -> Tensor:
-    r"""One exact hinge step of one weight vector w under :math:`f = 1 - 2 (\langle w, x\rangle/z)^2`; worst loss (seeds,).
+    r"""Worst loss after one exact hinge step of one weight vector, :math:`f = 1 - 2 (\langle w, x\rangle/z)^2`; (seeds,).
 
     ``all``: d free weights. ``some``: free weights on 2m random inputs, the others absent. ``tied``: m numbers, w tied
     through the positional embeddings (linear attention). All start from 1/d and get the best z.

@@ -370,7 +370,7 @@ def train_networks(
 
 
 def shared_network_step(d: int, weights: str, seeds: int, strength: float) -> Tensor:
-    r"""Worst loss, (seeds,), after one exact hinge step of :math:`f = 1 - 2 (\langle w, x\rangle/z)^2`, w alone trained.
+    r"""Worst loss, (seeds,), after one exact hinge step of :math:`f = 1 - 2 (\langle w, x\rangle/z)^2`, training w.
 
     ``all``: d free weights. ``some``: free weights on 2m random inputs, the others absent. ``tied``: m numbers, w tied
     through the positional embeddings (linear attention). All start from 1/d and get the best z.

@@ -218,7 +218,7 @@ def networks(
     shared: Mapping[str, Tensor],
 ) -> Figure:
     """Feed-forward networks: share that learn, by parameters; worst loss after one step of one weight vector."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.5), width_ratios=[1.25, 1])
+    fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.7), width_ratios=[1.25, 1])
     grid = np.unique(np.geomspace(20, 8 * d + 16, 200).astype(int))
     left.plot(
         grid,
@@ -232,7 +232,6 @@ def networks(
     left.axvline(d, color="black", lw=0.8, ls=":")
     left.text(d * 1.06, 0.5, f"d = {d}", fontsize=8)
     left.set(xscale="log", xlabel="trained parameters", ylabel="share of seeds that learn", ylim=(-0.04, 1.04))
-    left.legend(fontsize=8, loc="lower right")
     for row, values in enumerate(list(shared.values())[::-1]):
         drawn = values.numpy().clip(1e-6)
         right.plot(drawn, row + np.linspace(-0.2, 0.2, len(drawn)), "o", color=BLUE, ms=4, alpha=0.6, mew=0)
@@ -245,6 +244,7 @@ def networks(
         xlabel="hinge loss, worst input",
         title="one step, one weight vector",
     )
+    fig.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     return fig
 
 

@@ -1,6 +1,6 @@
 """The experiments of the chapter ``xor``, each a loop over seeds around :mod:`parity_lib.xor`.
 
-A seed draws, in this order, the positional embedding, the pair of positions and whatever else the
+A seed draws, in this order, the pair of positions, the positional embedding and whatever else the
 experiment needs, so that the same seed means the same task in every arm of an experiment.
 """
 
@@ -32,9 +32,13 @@ from .xor import (
 def draw(d: int, embedding: str, seed: int, m: int | None = None) -> tuple[SparseXOR, Tensor, torch.Generator]:
     """The task, the embedding (d, m) and the generator of a seed; m is :func:`default_width` unless given."""
     generator = torch.Generator().manual_seed(seed)
-    width = d if embedding == "one_hot" else m or default_width(d)
-    table = positional_embedding(embedding, d, width, generator)
-    return SparseXOR.random(d, generator), table, generator
+    task = SparseXOR.random(d, generator)
+    table = positional_embedding(embedding, d, m or _width(d, embedding), generator)
+    return task, table, generator
+
+
+def _width(d: int, embedding: str) -> int:
+    return d if embedding == "one_hot" else default_width(d)
 
 
 def zero_start_weights(
@@ -260,16 +264,16 @@ def samples_needed(
     The even split steps from zero with strength * ln d, the random start with factor * d^2 ln d, as with exact
     gradients. The budget is budget_factor times the largest :func:`sample_bound` among the embeddings.
     """
-    budget = round(budget_factor * max(sample_bound(d, d if e == "one_hot" else default_width(d)) for e in embeddings))
+    budget = round(budget_factor * max(sample_bound(d, _width(d, e)) for e in embeddings))
     counts = sorted({round(n) for n in torch.logspace(math.log10(d / 2), math.log10(budget), checkpoints).tolist()})
     held: dict[str, dict[str, list[Tensor]]] = {e: {arm: [] for arm in SAMPLE_ARMS} for e in embeddings}
     for seed in range(seeds):
-        setups = {}
+        generator = torch.Generator().manual_seed(seed)
+        task, setups = SparseXOR.random(d, generator), {}
         for embedding in embeddings:
-            task, table, generator = draw(d, embedding, seed)
+            table = positional_embedding(embedding, d, _width(d, embedding), generator)
             queries = spread * torch.randn(2, table.shape[1], generator=generator, dtype=torch.float64)
             setups[embedding] = table, queries
-        task, _, generator = draw(d, embeddings[0], seed)
         uniform = torch.full((2, d), 1 / d, dtype=torch.float64)
         arms = [(uniform, "tent"), (uniform, "quadratic")]
         for table, queries in setups.values():
@@ -295,7 +299,7 @@ def samples_needed(
             held[embedding][arm].append(_from_then_on(torch.tensor(rows), counts))
     return {
         embedding: Samples(
-            d if embedding == "one_hot" else default_width(d),
+            _width(d, embedding),
             budget,
             {arm: torch.stack(rows)[:, 0] for arm, rows in by_arm.items()},
             {arm: torch.stack(rows)[:, 1] for arm, rows in by_arm.items()},

@@ -66,7 +66,8 @@ CLAIMS: dict[str, Claim] = {
     ),
     "jacobian-sign": Claim(
         "Appendix A, before eq. 10",
-        "The derivative of attention is the printed formula, with a plus before the sum over the other positions.",
+        "The derivative of attention is the printed formula, with a plus before the sum over the other "
+        "positions.",
         "Holds if the printed formula agrees with autograd to 1e-9 at random heads; holds with a change if it "
         "does with a minus sign.",
     ),
@@ -83,12 +84,14 @@ CLAIMS: dict[str, Claim] = {
     "lemma-16": Claim(
         "Lemma 16",
         "Prediction times its gradient is Lipschitz in the heads, with the constant of Lemma 16.",
-        "Holds if the largest spectral norm of its Jacobian, over random heads and inputs, is at most the constant.",
+        "Holds if the largest spectral norm of its Jacobian, over random heads and inputs, is at most the "
+        "constant.",
     ),
     "lemma-7": Claim(
         "Lemma 7",
         "The risk is smooth in the heads, with the constant of Lemma 7.",
-        "Holds if the largest spectral norm of the exact risk's Hessian, over random heads, is at most the constant.",
+        "Holds if the largest spectral norm of the exact risk's Hessian, over random heads, is at most the "
+        "constant.",
     ),
     "lemma-8": Claim(
         "Lemma 8",
@@ -117,33 +120,38 @@ CLAIMS: dict[str, Claim] = {
     ),
     "xor-one-step": Claim(
         "abstract of the later version",
-        "One gradient step of a single layer with two heads brings the loss of every input of the sparse XOR to nearly 0.",
-        "The paper's own step is not public; ours is one exact population step from zero with zero-mean positions, the "
-        "tent, the hinge and strength 4 ln d. Holds if the exact worst-input loss is below 0.05 for every seed at every d "
-        "tried, with characters and (d not a power of two) balanced positions; holds with a change if only from some d on.",
+        "One gradient step of a single layer with two heads brings the loss of every input of the sparse XOR "
+        "to nearly 0.",
+        "The paper's own step is not public; ours is one exact population step from zero with zero-mean "
+        "positions, the tent, the hinge and strength 4 ln d. Holds if the exact worst-input loss is below "
+        "0.05 for every seed at every d tried, with characters and (d not a power of two) balanced positions; "
+        "holds with a change if only from some d on.",
     ),
     "xor-params": Claim(
         "abstract of the later version",
-        "Polylogarithmically many trainable parameters are enough, where feed-forward networks need order d of them.",
-        "Holds if with m = (log2 d)^2, so 2m trainable numbers, every seed passes the check of xor-one-step at every d tried "
-        "with 2m < d, and of trained networks (FFNN-1) with 2m parameters fewer than half learn (error below 1 %, upper end "
-        "of the Wilson interval) while with 8d of them more than half do (lower end); holds with a change if only the part "
-        "on the transformer does.",
+        "Polylogarithmically many trainable parameters are enough, where feed-forward networks need order d "
+        "of them.",
+        "Holds if with m = (log2 d)^2, so 2m trainable numbers, every seed passes the check of xor-one-step "
+        "at every d tried with 2m < d, and of trained networks (FFNN-1) with 2m parameters fewer than half "
+        "learn (error below 1 %, upper end of the Wilson interval) while with 8d of them more than half do "
+        "(lower end); holds with a change if only the part on the transformer does.",
     ),
     "xor-softmax": Claim(
         "abstract of the later version",
-        "The rapid discovery is due to the exact softmax alone: linear or component-wise attention does not manage it.",
-        "Two losses by two embeddings at the largest d tried; every map gets the best of its step sizes and every rival the "
-        "best scale of its read-out. A map manages a setting if its median worst-input loss there is below 0.5. Holds if "
-        "softmax manages all four and no rival manages any; holds with a change if softmax manages all four, no rival all, "
-        "and linear, ReLU, erf and the plain sigmoid none.",
+        "The rapid discovery is due to the exact softmax alone: linear or component-wise attention does not "
+        "manage it.",
+        "Two losses by two embeddings at the largest d tried; every map gets the best of its step sizes and "
+        "every rival the best scale of its read-out. A map manages a setting if its median worst-input loss "
+        "there is below 0.5. Holds if softmax manages all four and no rival manages any; holds with a change "
+        "if softmax manages all four, no rival all, and linear, ReLU, erf and the plain sigmoid none.",
     ),
     "xor-samples": Claim(
         "abstract of the later version",
         "One step on finitely many samples is enough too, with a bound on how many.",
-        "The paper's bound is not public, so at best it holds with a change: the bound derived here, (d + d^2/m) ln d. It "
-        "does if at every d tried the median n that recovers the pair is at most 12 times the bound, these multiples differ "
-        "by at most a factor of 10 over d, and from a random start with the product read-out more than half of all seeds "
-        "reach a worst-input loss below 0.1 within the budget (lower end of the Wilson interval).",
+        "The paper's bound is not public, so at best it holds with a change: the bound derived here, (d + "
+        "d^2/m) ln d. It does if at every d tried the median n that recovers the pair is at most 12 times the "
+        "bound, these multiples differ by at most a factor of 10 over d, and from a random start with the "
+        "product read-out more than half of all seeds reach a worst-input loss below 0.1 within the budget "
+        "(lower end of the Wilson interval).",
     ),
 }

@@ -112,4 +112,19 @@ CLAIMS: dict[str, Claim] = {
         "Holds if the inequality is true with c_2 = 0.01 at all starts, both sides computed; vacuous here if both sides "
         "are zero.",
     ),
+    "uniform-any-k": Claim(
+        "Remark 10",
+        "Training works on uniform inputs for any number of bits k, odd or even.",
+        "Holds if the recipe as stated (squared hinge, gradient descent, temperature 1/n) commits in more than half of the "
+        "(set, start) pairs for every k tried, half of the sets with cyclic neighbours; holds with a change if one other "
+        "recipe of the chapter does for every k. Judged by the lower end of the Wilson interval.",
+    ),
+    "soft-to-hard": Claim(
+        "Proposition 21",
+        "Where no two bits of B differ by one, soft heads of zero risk are a solution with hard attention too.",
+        "A run counts as a soft solution if it closes at least 95 % of the gap between the risk of guessing and the least "
+        "risk of its loss. Holds if every soft solution found for sets that meet the condition as printed (1 and n count as "
+        "far apart) reads exactly B by arg-max and gives every bit more than one half of some head; holds with a change if "
+        "that is so once 1 and n count as neighbours.",
+    ),
 }

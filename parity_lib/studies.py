@@ -255,3 +255,29 @@ def train_columns(
             matrices.grad *= trained
             optimiser.step()
     return matrices.detach()
+
+
+def literal_risk(tasks: Sequence[Parity], matrices: Tensor, recipe: Recipe) -> Tensor:
+    """Risk of the literal model over all 2^n inputs: matrices (rows, heads, 4, 4) -> (rows,)."""
+    x = tasks[0].cube()
+    temperature = recipe.temperature_at(tasks[0].n)
+    predictions = [literal_prediction(x, a, tasks[0].k, temperature, recipe.smoothing) for a in matrices]
+    losses = [find_loss(recipe.loss)(task.labels(x), p).mean() for task, p in zip(tasks, predictions, strict=True)]
+    return torch.stack(losses)
+
+
+# Soft heads, read with hard attention
+
+
+def weakest_bit(run: Run) -> Tensor:
+    """The largest attention that any head gives to a bit, smallest over the bits of B, (seeds,)."""
+    bits = torch.tensor([task.indices for task in run.tasks])
+    best = run.attention[-1].amax(-2)  # (seeds, n)
+    return best.gather(1, bits.expand(len(best), -1)).amin(-1)
+
+
+def shared_middle(n: int, others: Sequence[int]) -> tuple[Parity, Tensor]:
+    """Two heads half-way between n and 1 and one on each further bit: the set, and the directions (k, 2)."""
+    task = Parity(n, (1, n, *others))
+    middle = torch.tensor([[math.sin(math.pi / n), math.cos(math.pi / n)]] * 2, dtype=torch.float64)
+    return task, torch.cat([middle, positional_code(n)[[bit - 1 for bit in others]]])

@@ -8,12 +8,19 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from .evidence import Rate
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, RED, fan
+from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED, fan
 from .studies import Bin, Success
 
 DASHES = ("-", "--", "-.", ":")
+RECIPE_STYLE = {  # the same colour and mark in every figure
+    "theory": (RED, "s"),
+    "figure2-signed": (BLUE, "o"),
+    "repaired": (GREEN, "^"),
+    "product-head": (PURPLE, "D"),
+}
 
 
 def _rates(ax: Axes, x: Sequence[float], rates: Sequence[Rate], colour: str, marker: str, label: str | None, **line) -> None:
@@ -40,9 +47,9 @@ def success_curves(
     fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 3.3), sharey=True, squeeze=False)
     for ax, (title, series) in zip(axes[0], panels.items(), strict=True):
         for i, (label, points) in enumerate(series.items()):
-            shift = 1.0 if log else 0.0
-            x = [value * shift if log else value + 0.04 * (i - (len(series) - 1) / 2) for value in points]
-            colour, marker = HEAD_COLOURS[i], MARKERS[i]
+            aside = i - (len(series) - 1) / 2  # intervals of different recipes beside, not over, each other
+            x = [value * (1 + 0.03 * aside) if log else value + 0.04 * aside for value in points]
+            colour, marker = RECIPE_STYLE[label]
             _rates(ax, x, [s.committed for s in points.values()], colour, marker, label, ms=5)
             if hard:
                 share = [100 * s.hard.share for s in points.values()]
@@ -67,11 +74,11 @@ def by_heads(committed: Mapping[int, Rate], by_weights: Mapping[int, Rate], exce
     """Number of heads: what is read off the heads (left), and how much of the risk they close (right)."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.3))
     counts = list(committed)
-    _rates(left, [m - 0.07 for m in counts], list(committed.values()), BLUE, "o", "every head on a bit of its own set", ls="none")
+    _rates(left, [m - 0.07 for m in counts], list(committed.values()), BLUE, "o", "committed: each head on a bit", ls="none")
     _rates(left, [m + 0.07 for m in counts], list(by_weights.values()), RED, "s", "k largest summed weights are B", ls="none")
     _percent_axis(left)
     left.set_ylabel("pairs that succeed, %")
-    left.legend(fontsize=8, loc="upper left")
+    fig.legend(loc="outside upper left", ncols=2, fontsize=9)
     for m in counts:
         values = 100 * excess[m]
         right.plot(m + np.linspace(-0.25, 0.25, len(values)), np.sort(values), "o", ms=3, color=BLUE, alpha=0.5, mew=0)
@@ -107,6 +114,9 @@ def scale(
     _percent_axis(a)
     a.set(ylabel="pairs that succeed, %", title="bits found")
     b.set(yscale="log", ylabel="update", title="when the arg-max settles on B")
+    b.yaxis.set_major_formatter(ScalarFormatter())
+    b.yaxis.set_minor_formatter(ScalarFormatter())
+    b.tick_params(axis="y", which="minor", labelsize=7)
     for ax, series in ((c, gradients), (d, examples)):
         for i, (label, values) in enumerate(series.items()):
             fan(ax, np.asarray(lengths, dtype=float), values, HEAD_COLOURS[i], label, DASHES[i % 4])
@@ -116,7 +126,7 @@ def scale(
     for ax in axes.flat:
         ax.set(xscale="log", xlabel="number of positions n")
         ax.set_xticks(lengths, [str(n) for n in lengths], fontsize=8)
-        ax.minorticks_off()
+        ax.xaxis.set_minor_locator(NullLocator())
         ax.legend(fontsize=7.5)
     return fig
 
@@ -143,6 +153,7 @@ def dots(rows: Mapping[str, Mapping[str, Rate]], columns: Sequence[str], xlabel:
             )
         ax.set(title=column, xlim=(-6, 106), xticks=[0, 50, 100])
     axes[0, 0].set_yticks(range(len(rows)), list(rows)[::-1], fontsize=8.5)
+    axes[0, 0].set_ylim(-0.6, len(rows) - 0.4)
     fig.supxlabel(xlabel, fontsize=10)
     return fig
 

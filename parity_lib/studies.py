@@ -38,33 +38,33 @@ def closest_distance(task: Parity) -> int:
 
 def draw_sets(
     n: int, k: int, count: int, seed: int, wanted: Callable[[Parity], bool] = lambda task: True
-) -> list[Parity]:
+) -> tuple[Parity, ...]:
     """``count`` random sets of k bits with the property ``wanted``, uniform among those that have it."""
     generator = torch.Generator().manual_seed(seed)
     found: list[Parity] = []
     for _ in range(100_000):
         if len(found) == count:
-            return found
+            return tuple(found)
         task = Parity.random(n, k, generator)
         if wanted(task):
             found.append(task)
     raise ValueError(f"found only {len(found)} of {count} sets of {k} bits in 1..{n} with the wanted property")
 
 
-def sets_at_distance(n: int, k: int, distance: int, count: int, seed: int) -> list[Parity]:
+def sets_at_distance(n: int, k: int, distance: int, count: int, seed: int) -> tuple[Parity, ...]:
     """Sets whose two closest bits are exactly ``distance`` apart on the circle."""
     if not 1 <= distance <= n // k:
         raise ValueError(f"{k} bits on a circle of {n} can be 1..{n // k} apart, got {distance!r}")
     return draw_sets(n, k, count, seed, lambda task: closest_distance(task) == distance)
 
 
-def mixed_sets(n: int, k: int, count: int, seed: int) -> list[Parity]:
+def mixed_sets(n: int, k: int, count: int, seed: int) -> tuple[Parity, ...]:
     """Sets in turn without and with cyclic neighbours; for k = 1, or too large a k, any sets."""
     if k == 1 or 2 * k > n:
         return draw_sets(n, k, count, seed)
     apart = draw_sets(n, k, (count + 1) // 2, seed, lambda task: not task.neighbours)
     close = draw_sets(n, k, count // 2, seed, lambda task: bool(task.neighbours))
-    return [task for pair in zip(apart, close, strict=False) for task in pair] + apart[len(close) :]
+    return tuple(task for pair in zip(apart, close, strict=False) for task in pair) + apart[len(close) :]
 
 
 # Success

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,7 +24,9 @@ RECIPE_STYLE = {  # the same colour and mark in every figure
 }
 
 
-def _rates(ax: Axes, x: Sequence[float], rates: Sequence[Rate], colour: str, marker: str, label: str | None, **line) -> None:
+def _rates(
+    ax: Axes, x: Sequence[float], rates: Sequence[Rate], colour: str, marker: str, label: str | None, **line: Any
+) -> None:
     """Success in percent against x with its Wilson interval."""
     share = np.array([100 * rate.share for rate in rates])
     ends = np.array([[100 * rate.low, 100 * rate.high] for rate in rates]).T
@@ -70,12 +73,30 @@ def success_curves(
     return fig
 
 
-def by_heads(committed: Mapping[int, Rate], by_weights: Mapping[int, Rate], excess: Mapping[int, np.ndarray], k: int) -> Figure:
+def by_heads(
+    committed: Mapping[int, Rate], by_weights: Mapping[int, Rate], excess: Mapping[int, np.ndarray], k: int
+) -> Figure:
     """Number of heads: what is read off the heads (left), and how much of the risk they close (right)."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.3))
     counts = list(committed)
-    _rates(left, [m - 0.07 for m in counts], list(committed.values()), BLUE, "o", "committed: each head on a bit", ls="none")
-    _rates(left, [m + 0.07 for m in counts], list(by_weights.values()), RED, "s", "k largest summed weights are B", ls="none")
+    _rates(
+        left,
+        [m - 0.07 for m in counts],
+        list(committed.values()),
+        BLUE,
+        "o",
+        "committed: each head on a bit",
+        ls="none",
+    )
+    _rates(
+        left,
+        [m + 0.07 for m in counts],
+        list(by_weights.values()),
+        RED,
+        "s",
+        "k largest summed weights are B",
+        ls="none",
+    )
     _percent_axis(left)
     left.set_ylabel("pairs that succeed, %")
     fig.legend(loc="outside upper left", ncols=2, fontsize=9)
@@ -102,10 +123,12 @@ def scale(
     fig, axes = plt.subplots(2, 2, figsize=(8.2, 6.2))
     (a, b), (c, d) = axes
     for i, (label, points) in enumerate(found.items()):
-        x = np.array(list(points)) * (1 + 0.03 * i)
+        x = [size * (1 + 0.03 * i) for size in points]
         _rates(a, x, [s.hard for s in points.values()], HEAD_COLOURS[i], MARKERS[i], f"{label}: arg-max", ms=5)
         share = [100 * s.committed.share for s in points.values()]
-        a.plot(x, share, ls=":", marker=MARKERS[i], mfc="white", ms=5, color=HEAD_COLOURS[i], label=f"{label}: committed")
+        a.plot(
+            x, share, ls=":", marker=MARKERS[i], mfc="white", ms=5, color=HEAD_COLOURS[i], label=f"{label}: committed"
+        )
         settled = {n: values[np.isfinite(values)] for n, values in updates[label].items()}
         settled = {n: values for n, values in settled.items() if len(values)}
         quartiles = np.array([np.quantile(v.clip(1), (0.25, 0.5, 0.75)) for v in settled.values()]).T
@@ -131,11 +154,13 @@ def scale(
     return fig
 
 
-def dots(rows: Mapping[str, Mapping[str, Rate]], columns: Sequence[str], xlabel: str = "pairs that succeed, %") -> Figure:
+def dots(
+    rows: Mapping[str, Mapping[str, Rate]], columns: Sequence[str], xlabel: str = "pairs that succeed, %"
+) -> Figure:
     """A table of rates as dots with intervals: one row per label, one panel per column; the counts are printed."""
     fig, axes = plt.subplots(1, len(columns), figsize=(8.4, 0.36 * len(rows) + 1.3), sharey=True, squeeze=False)
     for ax, column in zip(axes[0], columns, strict=True):
-        for y, (label, rates) in enumerate(reversed(rows.items())):
+        for y, rates in enumerate(reversed(list(rows.values()))):
             if column not in rates:
                 continue
             rate = rates[column]
@@ -165,7 +190,10 @@ def soft_and_hard(groups: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]
     """
     fig, axes = plt.subplots(1, len(groups), figsize=(8.2, 3.3), sharex=True, sharey=True, squeeze=False)
     for ax, (title, (closed, weakest, right)) in zip(axes[0], groups.items(), strict=True):
-        for chosen, colour, marker, label in ((right, BLUE, "o", "arg-max is B"), (~right, RED, "X", "arg-max is not B")):
+        for chosen, colour, marker, label in (
+            (right, BLUE, "o", "arg-max is B"),
+            (~right, RED, "X", "arg-max is not B"),
+        ):
             ax.plot(100 * closed[chosen], weakest[chosen], marker, color=colour, ms=5, alpha=0.6, mew=0, label=label)
         ax.axvline(95, color=GREY, ls=":", lw=1)
         ax.axhline(0.5, color=GREY, ls=":", lw=1)
@@ -182,7 +210,16 @@ def reliability(panels: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Figure:
         ax.plot([0, 1], [0, 100], color=GREY, ls="--", lw=1)
         for i, (label, bins) in enumerate(series.items()):
             colour, marker = ((ORANGE, "s"), (BLUE, "o"))[i % 2]
-            _rates(ax, [b.confidence for b in bins], [b.right for b in bins], colour, marker, label, ms=5, ls=DASHES[1 - i % 2])
+            _rates(
+                ax,
+                [b.confidence for b in bins],
+                [b.right for b in bins],
+                colour,
+                marker,
+                label,
+                ms=5,
+                ls=DASHES[1 - i % 2],
+            )
         _percent_axis(ax)
         ax.set(title=title, xlabel="confidence", xlim=(-0.04, 1.04))
     axes[0, 0].set_ylabel("estimates that are right, %")

@@ -43,9 +43,9 @@ def target(name: str, task: Parity, x: Tensor) -> Tensor:
 
 
 def features(read: Tensor, readout: str) -> Tensor:
-    """What the fitted read-out may combine: read v (..., heads) -> (..., features).
+    r"""What the fitted read-out may combine: read v (..., heads) -> (..., features).
 
-    ``sum`` sees only :math:`s = \\sum_i v_i`, as the paper's FFNN does, through hat functions at 0, 1/2, ..., heads.
+    ``sum`` sees only :math:`s = \sum_i v_i`, as the paper's FFNN does, through hat functions at 0, 1/2, ..., heads.
     ``products`` sees every product of factors :math:`1 - 2 v_i`.
     """
     heads = read.shape[-1]
@@ -60,7 +60,7 @@ def features(read: Tensor, readout: str) -> Tensor:
 
 
 def unexplained(attention: Tensor, x: Tensor, targets: Tensor, readout: str) -> Tensor:
-    """Share of variance that the best read-out leaves: attention (rows, heads, n), targets (rows, inputs) -> (rows,)."""
+    """Share of variance the best read-out leaves: attention (rows, heads, n), targets (rows, inputs) -> (rows,)."""
     phi = features((attention @ x.T).transpose(1, 2), readout)  # (rows, inputs, features)
     gram = phi.transpose(1, 2) @ phi / len(x)
     moments = (phi.transpose(1, 2) @ targets.unsqueeze(-1)) / len(x)

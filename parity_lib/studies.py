@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from scipy.optimize import isotonic_regression
 from torch import Tensor
+from torch.nn.functional import pad
 
 from .attention import head_matrices, literal_prediction, position_weights, positional_code, soft_attention
 from .evidence import Rate, wilson
@@ -25,7 +26,6 @@ from .recipes import Recipe
 from .risk import aligned_hard_risk
 from .sampled import SampledAttentionRisk
 from .training import Run, _progress, initial_directions, one_thread_per_process, recovered
-
 
 # Sets of bits
 
@@ -126,7 +126,7 @@ def start_gradients(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Ten
 def examples_for_a_gradient(
     task: Parity, directions: Tensor, temperature: float, code: str, examples: int, generator: torch.Generator
 ) -> Tensor:
-    r"""Batch at which noise and signal of the product head's gradient are equal, :math:`\mathrm{tr}\,\mathrm{Cov}(g) / |E g|^2`.
+    r"""Batch at which the product head's gradient g is as large as its noise, :math:`\mathrm{tr\,Cov}(g) / |E g|^2`.
 
     With :math:`z = 1 - 2x` the gradient on one example is :math:`-y\, J_i^T z \prod_{l \ne i} \gamma^{(l)} z` at head
     i, J being the Jacobian of attention. Its mean is exact; its mean square is taken over ``examples``
@@ -149,7 +149,7 @@ def examples_for_a_gradient(
     for i in range(attention.shape[1]):
         gamma = attention[:, i]
         jacobian = gamma.unsqueeze(-1) * (table - (gamma @ table).unsqueeze(1)) / temperature  # (rows, n, width)
-        others = read[:, [l for l in range(attention.shape[1]) if l != i]].prod(1)
+        others = read[:, [other for other in range(attention.shape[1]) if other != i]].prod(1)
         total += ((z @ jacobian).square().sum(-1) * others.square()).mean(-1)
     return (total - exact) / exact
 
@@ -243,18 +243,20 @@ def train_columns(
     x = tasks[0].cube()
     labels = torch.stack([task.labels(x) for task in tasks])
     loss, temperature = find_loss(recipe.loss), recipe.temperature_at(n)
-    matrices = head_matrices(initial_directions(seeds, k)).requires_grad_()
-    trained = torch.zeros(4, 4, dtype=torch.float64)
-    trained[0, 0 if token_columns else 2 :] = 1
+    start = head_matrices(initial_directions(seeds, k))[..., 0, :]
+    row = start[..., 0 if token_columns else 2 :].clone().requires_grad_()  # the trained entries of a head's first row
+
+    def matrices() -> Tensor:
+        return pad(row.unsqueeze(-2), (4 - row.shape[-1], 0, 0, 3))
+
     predict = torch.func.vmap(lambda a: literal_prediction(x, a, k, temperature, recipe.smoothing))
-    optimiser = torch.optim.Adam([matrices], lr=recipe.learning_rate)
+    optimiser = torch.optim.Adam([row], lr=recipe.learning_rate)
     with one_thread_per_process():
         for _ in _progress(recipe.updates, "token columns" if token_columns else "position columns", progress):
             optimiser.zero_grad()
-            loss(labels, predict(matrices)).mean(-1).sum().backward()
-            matrices.grad *= trained
+            loss(labels, predict(matrices())).mean(-1).sum().backward()
             optimiser.step()
-    return matrices.detach()
+    return matrices().detach()
 
 
 def literal_risk(tasks: Sequence[Parity], matrices: Tensor, recipe: Recipe) -> Tensor:

@@ -24,7 +24,8 @@ def run_of(tasks, directions, risk=None, **settings):
 
 
 @pytest.mark.parametrize(
-    ("bits", "distance"), [((8, 11, 18), 3), ((5, 16, 17), 1), ((1, 10, 20), 1), ((2, 10, 20), 2), ((7,), 20), ((1, 11), 10)]
+    ("bits", "distance"),
+    [((8, 11, 18), 3), ((5, 16, 17), 1), ((1, 10, 20), 1), ((2, 10, 20), 2), ((7,), 20), ((1, 11), 10)],
 )
 def test_distance_is_measured_around_the_circle(bits, distance):
     assert studies.closest_distance(Parity(20, bits)) == distance

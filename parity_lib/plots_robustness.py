@@ -123,12 +123,11 @@ def scale(
     fig, axes = plt.subplots(2, 2, figsize=(8.2, 6.2))
     (a, b), (c, d) = axes
     for i, (label, points) in enumerate(found.items()):
-        x = [size * (1 + 0.03 * i) for size in points]
-        _rates(a, x, [s.hard for s in points.values()], HEAD_COLOURS[i], MARKERS[i], f"{label}: arg-max", ms=5)
-        share = [100 * s.committed.share for s in points.values()]
-        a.plot(
-            x, share, ls=":", marker=MARKERS[i], mfc="white", ms=5, color=HEAD_COLOURS[i], label=f"{label}: committed"
-        )
+        x = [size * (1 + 0.04 * i) for size in points]
+        colour, marker = HEAD_COLOURS[i], MARKERS[i]
+        committed, hard = [s.committed for s in points.values()], [s.hard for s in points.values()]
+        _rates(a, x, committed, colour, marker, f"{label}: committed", ms=5)
+        _rates(a, x, hard, colour, marker, f"{label}: arg-max", ms=5, ls=":", mfc="white")
         settled = {n: values[np.isfinite(values)] for n, values in updates[label].items()}
         settled = {n: values for n, values in settled.items() if len(values)}
         quartiles = np.array([np.quantile(v.clip(1), (0.25, 0.5, 0.75)) for v in settled.values()]).T
@@ -137,6 +136,8 @@ def scale(
     _percent_axis(a)
     a.set(ylabel="pairs that succeed, %", title="bits found")
     b.set(yscale="log", ylabel="update", title="when the arg-max settles on B")
+    low, high = b.get_ylim()
+    b.set_ylim(low / 1.5, high * 1.5)
     b.yaxis.set_major_formatter(ScalarFormatter())
     b.yaxis.set_minor_formatter(ScalarFormatter())
     b.tick_params(axis="y", which="minor", labelsize=7)
@@ -223,7 +224,7 @@ def reliability(panels: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Figure:
         _percent_axis(ax)
         ax.set(title=title, xlabel="confidence", xlim=(-0.04, 1.04))
     axes[0, 0].set_ylabel("estimates that are right, %")
-    axes[0, 0].legend(fontsize=8, loc="upper left")
+    axes[0, 0].legend(fontsize=8, loc="lower right")
     return fig
 
 

@@ -215,11 +215,19 @@ class Bin:
     right: Rate
 
 
-def reliability(confidence: np.ndarray, correct: np.ndarray, bins: int = 8) -> list[Bin]:
-    """Reliability diagram: runs in ``bins`` equal intervals of confidence, empty ones left out."""
+def reliability(confidence: np.ndarray, correct: np.ndarray, bins: int = 8, least: int = 8) -> list[Bin]:
+    """Reliability diagram: runs in equal intervals of confidence, merged upwards until each holds ``least`` runs."""
     where = np.minimum((np.asarray(confidence) * bins).astype(int), bins - 1)
-    groups = [where == b for b in range(bins) if (where == b).any()]
-    return [Bin(float(confidence[g].mean()), wilson(int(correct[g].sum()), int(g.sum()))) for g in groups]
+    groups: list[np.ndarray] = []
+    held = np.array([], dtype=int)
+    for b in range(bins):
+        held = np.concatenate([held, np.flatnonzero(where == b)])
+        if len(held) >= least:
+            groups.append(held)
+            held = held[:0]
+    if len(held):  # too few are left at the top: they join the group below
+        groups[-1:] = [np.concatenate([*groups[-1:], held])]
+    return [Bin(float(confidence[g].mean()), wilson(int(correct[g].sum()), len(g))) for g in groups]
 
 
 def calibration_error(bins: Sequence[Bin]) -> float:

@@ -152,11 +152,13 @@ def test_calibration_mends_an_overconfident_estimate():
     assert (np.diff(honest(np.linspace(0, 1, 50))) >= 0).all()
 
 
-def test_reliability_bins_hold_every_run_once():
+def test_reliability_bins_hold_every_run_once_and_enough_of_them():
     confidence, right = np.array([0.0, 0.1, 0.5, 0.99, 1.0]), np.array([0, 1, 1, 1, 1])
-    bins = studies.reliability(confidence, right, bins=4)
-    assert [b.right.trials for b in bins] == [2, 1, 2]
-    assert sum(b.right.successes for b in bins) == 4
+    fine = studies.reliability(confidence, right, bins=4, least=1)
+    assert [(b.right.successes, b.right.trials) for b in fine] == [(1, 2), (1, 1), (2, 2)]
+    merged = studies.reliability(confidence, right, bins=4, least=3)
+    assert [(b.right.successes, b.right.trials) for b in merged] == [(4, 5)]
+    assert merged[0].confidence == pytest.approx(confidence.mean())
 
 
 def test_the_literal_model_without_token_columns_trains_as_the_exact_engine_does():

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator, ScalarFormatter
+from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
 from .evidence import Rate
 from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED, fan
@@ -138,9 +138,9 @@ def scale(
     b.set(yscale="log", ylabel="update", title="when the arg-max settles on B")
     low, high = b.get_ylim()
     b.set_ylim(low / 1.5, high * 1.5)
+    b.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     b.yaxis.set_major_formatter(ScalarFormatter())
-    b.yaxis.set_minor_formatter(ScalarFormatter())
-    b.tick_params(axis="y", which="minor", labelsize=7)
+    b.yaxis.set_minor_locator(NullLocator())
     for ax, series in ((c, gradients), (d, examples)):
         for i, (label, values) in enumerate(series.items()):
             fan(ax, np.asarray(lengths, dtype=float), values, HEAD_COLOURS[i], label, DASHES[i % 4])

@@ -66,8 +66,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "jacobian-sign": Claim(
         "Appendix A, before eq. 10",
-        "The derivative of attention is the printed formula, with a plus before the sum over the other "
-        "positions.",
+        "The derivative of attention is the printed formula, with a plus before the sum over the other positions.",
         "Holds if the printed formula agrees with autograd to 1e-9 at random heads; holds with a change if it "
         "does with a minus sign.",
     ),
@@ -84,14 +83,12 @@ CLAIMS: dict[str, Claim] = {
     "lemma-16": Claim(
         "Lemma 16",
         "Prediction times its gradient is Lipschitz in the heads, with the constant of Lemma 16.",
-        "Holds if the largest spectral norm of its Jacobian, over random heads and inputs, is at most the "
-        "constant.",
+        "Holds if the largest spectral norm of its Jacobian, over random heads and inputs, is at most the constant.",
     ),
     "lemma-7": Claim(
         "Lemma 7",
         "The risk is smooth in the heads, with the constant of Lemma 7.",
-        "Holds if the largest spectral norm of the exact risk's Hessian, over random heads, is at most the "
-        "constant.",
+        "Holds if the largest spectral norm of the exact risk's Hessian, over random heads, is at most the constant.",
     ),
     "lemma-8": Claim(
         "Lemma 8",
@@ -129,8 +126,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "xor-params": Claim(
         "abstract of the later version",
-        "Polylogarithmically many trainable parameters are enough, where feed-forward networks need order d "
-        "of them.",
+        "Polylogarithmically many trainable parameters are enough, where feed-forward networks need order d of them.",
         "Holds if with m = (log2 d)^2, so 2m trainable numbers, every seed passes the check of xor-one-step "
         "at every d tried with 2m < d, and of trained networks (FFNN-1) with 2m parameters fewer than half "
         "learn (error below 1 %, upper end of the Wilson interval) while with 8d of them more than half do "
@@ -138,8 +134,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "xor-softmax": Claim(
         "abstract of the later version",
-        "The rapid discovery is due to the exact softmax alone: linear or component-wise attention does not "
-        "manage it.",
+        "The rapid discovery is due to the exact softmax alone: linear or component-wise attention does not manage it.",
         "Two losses by two embeddings at the largest d tried; every map gets the best of its step sizes and "
         "every rival the best scale of its read-out. A map manages a setting if its median worst-input loss "
         "there is below 0.5. Holds if softmax manages all four and no rival manages any; holds with a change "
@@ -153,5 +148,21 @@ CLAIMS: dict[str, Claim] = {
         "bound, these multiples differ by at most a factor of 10 over d, and from a random start with the "
         "product read-out more than half of all seeds reach a worst-input loss below 0.1 within the budget "
         "(lower end of the Wilson interval).",
+    ),
+    "uniform-any-k": Claim(
+        "Remark 10",
+        "Training works on uniform inputs for any number of bits k, odd or even.",
+        "Holds if the recipe as stated (squared hinge, gradient descent, temperature 1/n) commits in more "
+        "than half of the (set, start) pairs for every k tried, half of the sets with cyclic neighbours; "
+        "holds with a change if one other recipe of the chapter does for every k. Judged by the lower end of "
+        "the Wilson interval.",
+    ),
+    "soft-to-hard": Claim(
+        "Proposition 21",
+        "Where no two bits of B differ by one, soft heads of zero risk are a solution with hard attention too.",
+        "A run counts as a soft solution if it closes at least 95 % of the gap between the risk of guessing "
+        "and the least risk of its loss. Holds if every soft solution found for sets that meet the condition "
+        "as printed (1 and n count as far apart) reads exactly B by arg-max and gives every bit more than one "
+        "half of some head; holds with a change if that is so once 1 and n count as neighbours.",
     ),
 }

@@ -1,0 +1,240 @@
+"""Figures of the chapter ``robustness``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+
+from .evidence import Rate
+from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED, fan
+from .studies import Bin, Success
+
+DASHES = ("-", "--", "-.", ":")
+RECIPE_STYLE = {  # the same colour and mark in every figure
+    "theory": (RED, "s"),
+    "figure2-signed": (BLUE, "o"),
+    "repaired": (GREEN, "^"),
+    "product-head": (PURPLE, "D"),
+}
+
+
+def _rates(
+    ax: Axes, x: Sequence[float], rates: Sequence[Rate], colour: str, marker: str, label: str | None, **line: Any
+) -> None:
+    """Success in percent against x with its Wilson interval."""
+    share = np.array([100 * rate.share for rate in rates])
+    ends = np.array([[100 * rate.low, 100 * rate.high] for rate in rates]).T
+    reach = np.abs(ends - share)
+    ax.errorbar(x, share, reach, color=colour, marker=marker, capsize=2.5, lw=1.6, elinewidth=1, label=label, **line)
+
+
+def _percent_axis(ax: Axes) -> None:
+    ax.set(ylim=(-4, 104), yticks=[0, 25, 50, 75, 100])
+
+
+def success_curves(
+    panels: Mapping[str, Mapping[str, Mapping[float, Success]]],
+    xlabel: str,
+    *,
+    log: bool = False,
+    ticks: Mapping[float, str] | None = None,
+    hard: bool = True,
+) -> Figure:
+    """Success against one quantity: panels -> series -> {x: success}. Solid committed, faint dotted hard."""
+    fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 3.3), sharey=True, squeeze=False)
+    for ax, (title, series) in zip(axes[0], panels.items(), strict=True):
+        for i, (label, points) in enumerate(series.items()):
+            aside = i - (len(series) - 1) / 2  # intervals of different recipes beside, not over, each other
+            x = [value * (1 + 0.03 * aside) if log else value + 0.04 * aside for value in points]
+            colour, marker = RECIPE_STYLE[label]
+            _rates(ax, x, [s.committed for s in points.values()], colour, marker, label, ms=5)
+            if hard:
+                share = [100 * s.hard.share for s in points.values()]
+                ax.plot(x, share, color=colour, ls=":", lw=1.3, marker=marker, ms=4, mfc="white")
+        _percent_axis(ax)
+        ax.set(xlabel=xlabel, title=title)
+        if log:
+            ax.set_xscale("log")
+        if ticks:
+            ax.set_xticks(list(ticks), list(ticks.values()), fontsize=8)
+            ax.minorticks_off()
+    axes[0, 0].set_ylabel("pairs that succeed, %")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    if hard:
+        handles.append(plt.Line2D([], [], color=GREY, ls=":", marker="o", mfc="white", ms=4))
+        labels.append("arg-max alone")
+    fig.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=9)
+    return fig
+
+
+def by_heads(
+    committed: Mapping[int, Rate], by_weights: Mapping[int, Rate], excess: Mapping[int, np.ndarray], k: int
+) -> Figure:
+    """Number of heads: what is read off the heads (left), and how much of the risk they close (right)."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.3))
+    counts = list(committed)
+    _rates(
+        left,
+        [m - 0.07 for m in counts],
+        list(committed.values()),
+        BLUE,
+        "o",
+        "committed: each head on a bit",
+        ls="none",
+    )
+    _rates(
+        left,
+        [m + 0.07 for m in counts],
+        list(by_weights.values()),
+        RED,
+        "s",
+        "k largest summed weights are B",
+        ls="none",
+    )
+    _percent_axis(left)
+    left.set_ylabel("pairs that succeed, %")
+    fig.legend(loc="outside upper left", ncols=2, fontsize=9)
+    for m in counts:
+        values = 100 * excess[m]
+        right.plot(m + np.linspace(-0.25, 0.25, len(values)), np.sort(values), "o", ms=3, color=BLUE, alpha=0.5, mew=0)
+        right.plot([m - 0.35, m + 0.35], [np.median(values)] * 2, color="black", lw=2)
+    right.axhline(100, color=GREY, ls=":", lw=1)
+    right.set_ylabel("way from guessing to least risk, %")
+    for ax in (left, right):
+        ax.axvline(k, color=GREEN, lw=8, alpha=0.2, zorder=0)
+        ax.set(xlabel=f"heads m (green: m = k = {k})", xticks=counts)
+    return fig
+
+
+def scale(
+    lengths: Sequence[int],
+    found: Mapping[str, Mapping[int, Success]],
+    updates: Mapping[str, Mapping[int, np.ndarray]],
+    gradients: Mapping[str, np.ndarray],
+    examples: Mapping[str, np.ndarray],
+) -> Figure:
+    """Success, updates, size of the first gradient and its price in examples against n, all on log axes."""
+    fig, axes = plt.subplots(2, 2, figsize=(8.2, 6.2))
+    (a, b), (c, d) = axes
+    for i, (label, points) in enumerate(found.items()):
+        x = [size * (1 + 0.04 * i) for size in points]
+        colour, marker = HEAD_COLOURS[i], MARKERS[i]
+        committed, hard = [s.committed for s in points.values()], [s.hard for s in points.values()]
+        _rates(a, x, committed, colour, marker, f"{label}: committed", ms=5)
+        _rates(a, x, hard, colour, marker, f"{label}: arg-max", ms=5, ls=":", mfc="white")
+        settled = {n: values[np.isfinite(values)] for n, values in updates[label].items()}
+        settled = {n: values for n, values in settled.items() if len(values)}
+        quartiles = np.array([np.quantile(v.clip(1), (0.25, 0.5, 0.75)) for v in settled.values()]).T
+        b.fill_between(list(settled), quartiles[0], quartiles[2], color=HEAD_COLOURS[i], alpha=0.2, lw=0)
+        b.plot(list(settled), quartiles[1], DASHES[i], marker=MARKERS[i], color=HEAD_COLOURS[i], label=label)
+    _percent_axis(a)
+    a.set(ylabel="pairs that succeed, %", title="bits found")
+    b.set(yscale="log", ylabel="update", title="when the arg-max settles on B")
+    low, high = b.get_ylim()
+    b.set_ylim(low / 1.5, high * 1.5)
+    b.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    b.yaxis.set_major_formatter(ScalarFormatter())
+    b.yaxis.set_minor_locator(NullLocator())
+    for ax, series in ((c, gradients), (d, examples)):
+        for i, (label, values) in enumerate(series.items()):
+            fan(ax, np.asarray(lengths, dtype=float), values, HEAD_COLOURS[i], label, DASHES[i % 4])
+        ax.set_yscale("log")
+    c.set(ylabel="norm of the gradient", title="first gradient, exact")
+    d.set(ylabel="examples", title="examples that one such gradient costs")
+    for ax in axes.flat:
+        ax.set(xscale="log", xlabel="number of positions n")
+        ax.set_xticks(lengths, [str(n) for n in lengths], fontsize=8)
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.legend(fontsize=7.5)
+    return fig
+
+
+def dots(
+    rows: Mapping[str, Mapping[str, Rate]], columns: Sequence[str], xlabel: str = "pairs that succeed, %"
+) -> Figure:
+    """A table of rates as dots with intervals: one row per label, one panel per column; the counts are printed."""
+    fig, axes = plt.subplots(1, len(columns), figsize=(8.4, 0.36 * len(rows) + 1.3), sharey=True, squeeze=False)
+    for ax, column in zip(axes[0], columns, strict=True):
+        for y, rates in enumerate(reversed(list(rows.values()))):
+            if column not in rates:
+                continue
+            rate = rates[column]
+            ax.plot([100 * rate.low, 100 * rate.high], [y, y], color="#9db8cc", lw=4, solid_capstyle="butt")
+            ax.plot(100 * rate.share, y, "o", color=BLUE, ms=5)
+            right_half = rate.share > 0.5
+            ax.annotate(
+                f"{rate.successes}/{rate.trials}",
+                (100 * (rate.low if right_half else rate.high), y),
+                xytext=(-4 if right_half else 4, 0),
+                textcoords="offset points",
+                ha="right" if right_half else "left",
+                va="center",
+                fontsize=7.5,
+            )
+        ax.set(title=column, xlim=(-6, 106), xticks=[0, 50, 100])
+    axes[0, 0].set_yticks(range(len(rows)), list(rows)[::-1], fontsize=8.5)
+    axes[0, 0].set_ylim(-0.6, len(rows) - 0.4)
+    fig.supxlabel(xlabel, fontsize=10)
+    return fig
+
+
+def soft_and_hard(groups: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
+    """Soft solutions read with hard attention: smallest of the bits' best attentions against share of risk closed.
+
+    Each group holds (share of the risk closed, weakest bit's attention, read correctly by arg-max), (runs,) each.
+    """
+    fig, axes = plt.subplots(1, len(groups), figsize=(8.2, 3.3), sharex=True, sharey=True, squeeze=False)
+    for ax, (title, (closed, weakest, right)) in zip(axes[0], groups.items(), strict=True):
+        for chosen, colour, marker, label in (
+            (right, BLUE, "o", "arg-max is B"),
+            (~right, RED, "X", "arg-max is not B"),
+        ):
+            ax.plot(100 * closed[chosen], weakest[chosen], marker, color=colour, ms=5, alpha=0.6, mew=0, label=label)
+        ax.axvline(95, color=GREY, ls=":", lw=1)
+        ax.axhline(0.5, color=GREY, ls=":", lw=1)
+        ax.set(title=title, xlabel="risk closed by soft heads, %", ylim=(0, 1.03))
+    axes[0, 0].set_ylabel("best attention on the weakest bit")
+    axes[0, 0].legend(fontsize=8, loc="upper left")
+    return fig
+
+
+def reliability(panels: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Figure:
+    """Reliability diagrams: how often an estimate is right against how sure it was; panels -> {label: bins}."""
+    fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 3.3), sharey=True, squeeze=False)
+    for ax, (title, series) in zip(axes[0], panels.items(), strict=True):
+        ax.plot([0, 1], [0, 100], color=GREY, ls="--", lw=1)
+        for i, (label, bins) in enumerate(series.items()):
+            colour, marker = ((ORANGE, "s"), (BLUE, "o"))[i % 2]
+            _rates(
+                ax,
+                [b.confidence for b in bins],
+                [b.right for b in bins],
+                colour,
+                marker,
+                label,
+                ms=5,
+                ls=DASHES[1 - i % 2],
+            )
+        _percent_axis(ax)
+        ax.set(title=title, xlabel="confidence", xlim=(-0.04, 1.04))
+    axes[0, 0].set_ylabel("estimates that are right, %")
+    axes[0, 0].legend(fontsize=8, loc="lower right")
+    return fig
+
+
+def confirmation(rates: Mapping[int, Rate]) -> Figure:
+    """Committed success of the repaired recipe on fresh pairs, by k, on a scale that ends at 100 %."""
+    fig, ax = plt.subplots(figsize=(6.4, 2.6))
+    _rates(ax, list(rates), list(rates.values()), BLUE, "o", None, ls="none")
+    ax.axhline(99, color=GREEN, lw=1, ls="--", label="99 %")
+    ax.axhline(98, color=GREY, lw=1, ls=":", label="98 %")
+    lowest = min(100 * rate.low for rate in rates.values())
+    ax.set(xlabel="number of bits k", xticks=list(rates), ylabel="committed, %", ylim=(min(97.0, lowest - 1), 100.3))
+    ax.legend(fontsize=8, loc="lower right", ncols=2)
+    return fig

@@ -23,7 +23,6 @@ import torch
 from torch import Tensor
 
 from .attention import positional_code, soft_attention
-from .losses import find_loss
 from .parity import Parity
 from .readout import FFNN1, check_smoothing, smoothed_relu, zigzag
 from .risk import SampledRisk
@@ -106,13 +105,53 @@ class Stack(torch.nn.Module):
         return cls(beta.clone(), bias.clone(), alpha.clone(), torch.zeros(len(seeds), dtype=torch.float64), smoothing)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Predictions (rows, examples) on shared inputs (examples, inputs) or each row's own (rows, examples, inputs)."""
-        if x.ndim == 2:
-            flat = x @ self.beta.reshape(-1, x.shape[1]).T + self.bias.reshape(-1)
-            hidden = smoothed_relu(flat.reshape(len(x), *self.alpha.shape), self.smoothing)
-            return torch.einsum("erq,rq->re", hidden, self.alpha) + self.offset.unsqueeze(1)
-        hidden = smoothed_relu(x @ self.beta.transpose(1, 2) + self.bias.unsqueeze(1), self.smoothing)
+        """Predictions (rows, examples); inputs are shared (examples, inputs) or each row's (rows, examples, inputs)."""
+        hidden = smoothed_relu(self._hidden(x, slice(None)), self.smoothing)
         return (hidden @ self.alpha.unsqueeze(2)).squeeze(2) + self.offset.unsqueeze(1)
+
+    def _hidden(self, x: Tensor, rows: slice) -> Tensor:
+        """What goes into the activation, (rows, examples, neurons)."""
+        beta, bias = self.beta[rows], self.bias[rows]
+        if x.ndim == 3:
+            return torch.baddbmm(bias.unsqueeze(1), x[rows], beta.transpose(1, 2))
+        flat = torch.addmm(bias.reshape(-1), x, beta.reshape(-1, x.shape[1]).T)
+        return flat.reshape(len(x), *bias.shape).transpose(0, 1)
+
+    @torch.no_grad()
+    def differentiate(self, x: Tensor, labels: Tensor) -> None:
+        r"""Set every ``grad`` to the gradient of the row's mean squared hinge, labels (rows, examples).
+
+        In closed form, in place, and a few rows at a time so that they stay in the processor's cache: several
+        times faster than autograd, which allocates each of its large intermediates anew.
+        """
+        gradients = {name: torch.empty_like(parameter) for name, parameter in self.named_parameters()}
+        examples, neurons = labels.shape[1], self.alpha.shape[1]
+        size = max(1, 2**15 // (examples * neurons))
+        for first in range(0, len(labels), size):
+            self._differentiate(x, labels, slice(first, first + size), gradients)
+        for name, parameter in self.named_parameters():
+            parameter.grad = gradients[name]
+
+    def _differentiate(self, x: Tensor, labels: Tensor, rows: slice, gradients: dict[str, Tensor]) -> None:
+        z, y = self._hidden(x, rows), labels[rows]
+        if self.smoothing == 0:
+            hidden = z.relu_()
+            slope = hidden.sign()
+        else:
+            root = (z * z).add_(self.smoothing).sqrt_()
+            hidden = z.add_(root).mul_(0.5)
+            slope = root.reciprocal_().mul_(hidden)  # the derivative of the activation is its value over the root
+        prediction = (hidden @ self.alpha[rows].unsqueeze(2)).squeeze(2) + self.offset[rows].unsqueeze(1)
+        upstream = (-2 / y.shape[1]) * y * (1 - y * prediction).relu()
+        gradients["offset"][rows] = upstream.sum(1)
+        gradients["alpha"][rows] = (upstream.unsqueeze(1) @ hidden).squeeze(1)
+        slope.mul_(self.alpha[rows].unsqueeze(1)).mul_(upstream.unsqueeze(2))
+        gradients["bias"][rows] = (torch.ones_like(upstream).unsqueeze(1) @ slope).squeeze(1)
+        if x.ndim == 3:
+            gradients["beta"][rows] = slope.transpose(1, 2) @ x[rows]
+        else:
+            flat = slope.transpose(0, 1).reshape(len(x), -1).T @ x
+            gradients["beta"][rows] = flat.reshape(self.beta[rows].shape)
 
 
 def train_stack(
@@ -140,7 +179,6 @@ def train_stack(
     -------
     The step at which each row finished, (rows,); 0 where it never did.
     """
-    loss = find_loss("squared_hinge")
     optimiser = torch.optim.Adam(stack.parameters(), lr=learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps) if decay else None
     rows = torch.arange(len(stack.alpha))
@@ -148,8 +186,7 @@ def train_stack(
     with one_thread_per_process():
         for step in _progress(steps, label, True):
             x, labels = draw(rows)
-            optimiser.zero_grad()
-            loss(labels, stack(x)).mean(-1).sum().backward()
+            stack.differentiate(x, labels)
             optimiser.step()
             if schedule is not None:
                 schedule.step()
@@ -271,7 +308,7 @@ def parameters_of(inputs: int, neurons: int) -> int:
 
 
 def missing_edge_risk(predictions: Tensor) -> Tensor:
-    r"""Risk of a network that cannot see a bit of B: :math:`E[1 + p^2 \text{ if } |p| \le 1, \text{ else } (1+|p|)^2/2]`.
+    r"""Risk of a network that cannot see a bit of B: the mean of :math:`1 + p^2`, or :math:`(1+|p|)^2/2` if |p| > 1.
 
     An input and its copy with the bit flipped get the same prediction p and opposite labels. It is at
     least 1, with equality only at p = 0. Predictions (..., inputs) on all inputs -> (...).

@@ -43,7 +43,8 @@ class FixedHeads:
 
     def __post_init__(self) -> None:
         if self.positions.ndim != 2 or self.positions.shape[0] < 1 or self.positions.shape[1] < 2:
-            raise ValueError(f"position scores must have shape (m, n), m >= 1, n >= 2, got {tuple(self.positions.shape)}")
+            given = tuple(self.positions.shape)
+            raise ValueError(f"position scores must have shape (m, n) with m >= 1 and n >= 2, got {given}")
         if self.tokens.shape != self.positions.shape[:1]:
             wanted, given = tuple(self.positions.shape[:1]), tuple(self.tokens.shape)
             raise ValueError(f"token scores must have shape {wanted}, one per head, got {given}")
@@ -111,7 +112,7 @@ def subsets(n: int, k: int) -> list[tuple[int, ...]]:
 
 
 def cells(heads: FixedHeads) -> Tensor:
-    """For the first 1, 2, ..., m heads: which inputs they cannot tell apart, (m, 2^n) with equal numbers for equal outputs.
+    """Which inputs the first 1, 2, ..., m heads cannot tell apart: equal numbers for equal outputs, (m, 2^n).
 
     A head reports the position it reads and its token, and every head is heard separately, the most generous reading.
     """
@@ -151,7 +152,7 @@ def best_risks(heads: FixedHeads, sets: Sequence[tuple[int, ...]]) -> Tensor:
 
 
 def lookup_table_risk(heads: FixedHeads, task: Parity, steps: int = 200, learning_rate: float = 0.1) -> float:
-    """Risk of a lookup table with one trained entry per output of the hard heads: the brute-force way to ``best_risks``."""
+    """Risk of a lookup table with one trained entry per output of the hard heads: ``best_risks`` by brute force."""
     cell = cells(heads)[-1]
     x = task.cube()
     labels, loss = task.labels(x), find_loss("squared_hinge")
@@ -165,13 +166,13 @@ def lookup_table_risk(heads: FixedHeads, task: Parity, steps: int = 200, learnin
 
 
 def rank_bound(heads: FixedHeads) -> float:
-    r"""Lower bound for these very hard heads: :math:`1 - \min_p \sum_i 2^{-(r_i(p) - 1)}`, never below ``linear_bound``."""
+    r"""Lower bound for these very hard heads, :math:`1 - \min_p \sum_i 2^{-(r_i(p) - 1)}`, above ``linear_bound``."""
     noticed = (0.5 ** (heads.ranks - 1).to(torch.float64)).sum(0)
     return max(0.0, 1 - float(noticed.min()))
 
 
 def overlooked_position(heads: FixedHeads) -> int:
-    """The position (from 1) whose best rank over all heads is worst: the p of the proofs of Theorem 11 and Corollary 20."""
+    """The position (from 1) that no head ranks high: the p in the proofs of Theorem 11 and Corollary 20."""
     return int(heads.ranks.amin(0).argmax()) + 1
 
 
@@ -224,7 +225,7 @@ def soft_vectors(heads: Sequence[FixedHeads], x: Tensor, temperature: float = 1.
 
 
 def pooled(vectors: Tensor, pooling: str) -> Tensor:
-    """The classification head's input: the ``mean`` over heads (the paper's), or all heads ``separate``; (..., m, 4) -> (..., f)."""
+    """What the classification head sees, (..., m, 4) -> (..., features): the paper's ``mean``, or heads ``separate``."""
     if pooling not in POOLINGS:
         raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
     return vectors.mean(-2) if pooling == "mean" else vectors.flatten(-2)
@@ -258,7 +259,7 @@ class FixedRun:
 def train_on_fixed(
     heads: Sequence[FixedHeads], tasks: Sequence[Parity], seeds: Sequence[int], budget: Budget,
     *, neurons: int = 32, pooling: str = "mean", temperature: float = 1.0, smoothing: float = 1e-2,
-    norm_cap: float | None = None, test: int = 16384,
+    norm_caps: Sequence[float] | None = None, test: int = 16384,
 ) -> FixedRun:  # fmt: skip
     r"""Train an FFNN-1 on top of fixed soft heads, one row per head set, at every learning rate of the budget.
 
@@ -268,17 +269,19 @@ def train_on_fixed(
     Parameters
     ----------
     heads, tasks, seeds : one each per row (equal m, n and k).
-    norm_cap : keep :math:`\|\alpha\|\|\beta\|` at most this, by scaling both back after every update.
+    norm_caps : one per row: keep :math:`\|\alpha\|\|\beta\|` at most this, by scaling both back after every update.
     """
     if not len(heads) == len(tasks) == len(seeds):
         raise ValueError(f"give one task and one seed per head set, got {len(heads)}, {len(tasks)} and {len(seeds)}")
-    if norm_cap is not None and not 0 < norm_cap < math.inf:
-        raise ValueError(f"norm_cap must be a positive finite number, got {norm_cap!r}")
+    if norm_caps is not None and (len(norm_caps) != len(heads) or not all(cap > 0 for cap in norm_caps)):
+        raise ValueError(f"norm_caps must be positive numbers, one per head set ({len(heads)}), got {list(norm_caps)}")
+    caps = None if norm_caps is None else torch.tensor(norm_caps, dtype=torch.float64)
     n = tasks[0].n
     held_out = torch.Generator().manual_seed(TEST_SEED)
     test_x = tasks[0].cube() if n <= 12 else tasks[0].sample(test, held_out)
     test_features, test_labels = pooled(soft_vectors(heads, test_x, temperature), pooling), labels_of(tasks, test_x)
-    centre, scale = test_features.mean(1, keepdim=True), test_features.std(1, keepdim=True).clamp_min(1e-9)
+    centre, scale = test_features.mean(1, keepdim=True), test_features.std(1, keepdim=True)
+    scale = scale.masked_fill(scale < 1e-9, math.inf)  # a feature that never changes is left out
     outcomes = []
     for rate in budget.learning_rates:
         stack = Stack.gaussian(test_features.shape[-1], neurons, seeds, smoothing)
@@ -293,13 +296,13 @@ def train_on_fixed(
 
         @torch.no_grad()
         def project(stack: Stack = stack, norms=norms) -> None:  # type: ignore[no-untyped-def]
-            shrink = (norm_cap / norms()).clamp_max(1).sqrt().unsqueeze(1)
-            stack.alpha *= shrink
-            stack.bias *= shrink  # with beta, so that the kinks stay where they are
-            stack.beta *= shrink.unsqueeze(2)
+            shrink = (caps / norms()).clamp_max(1).sqrt().unsqueeze(1)
+            stack.alpha.mul_(shrink)
+            stack.bias.mul_(shrink)  # with beta, so that the kinks stay where they are
+            stack.beta.mul_(shrink.unsqueeze(2))
 
         train_stack(
-            stack, draw, budget.steps, rate, decay=True, after=None if norm_cap is None else project,
+            stack, draw, budget.steps, rate, decay=True, after=None if caps is None else project,
             label=f"fixed heads n={n}",
         )  # fmt: skip
         with torch.no_grad():
@@ -311,7 +314,9 @@ def train_on_fixed(
 
 
 def pair_bound(heads: FixedHeads, position: int, norms: Sequence[float], x: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Lower bound on the risk of any network with :math:`\|\alpha\|\|\beta\| \le L` on these soft heads, for every B with ``position``.
+    r"""Lower bound on the risk of any network with :math:`\|\alpha\|\|\beta\| \le L` on these soft heads.
+
+    It holds for every B that contains ``position``.
 
     An input and its copy with that bit flipped have opposite labels and predictions at most
     :math:`L \|\Delta v^*\|` apart, so their mean loss is at least :math:`(1 - L\|\Delta v^*\|/2)_+^2`. This is
@@ -332,14 +337,14 @@ def frozen_norm(k: int) -> float:
 
 
 def lipschitz_needed(attention: Tensor, task: Parity) -> tuple[float, int]:
-    r"""Least Lipschitz constant of a zero-risk classifier on one position-only soft head, and its number of label changes.
+    r"""Lipschitz constant that a zero-risk classifier needs on one position-only soft head, and its label changes.
 
     The head reports :math:`S = \sum_j \gamma_j x_j` (and 1 - S). Two inputs with opposite labels need predictions
     2 apart, and lie :math:`\sqrt2\,|\Delta S|` apart: sort all :math:`2^n` sums and look at neighbours. Every network
     has :math:`\|\alpha\|\|\beta\|` at least as large. Attention (n,), n at most 22.
     """
     if task.n > 22:
-        raise ValueError(f"all 2^n sums are sorted only up to n = 22, got n = {task.n}; use a smaller n and extrapolate")
+        raise ValueError(f"all 2^n sums are sorted only up to n = 22, got n = {task.n}; extrapolate from smaller n")
     sums, labels = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.int8)
     for j in range(task.n):  # grow the cube one position at a time: no (2^n, n) table
         sums = torch.cat([sums, sums + attention[j]])
@@ -353,8 +358,8 @@ def lipschitz_needed(attention: Tensor, task: Parity) -> tuple[float, int]:
 def readout_norm(attention: Tensor, task: Parity) -> float:
     r""":math:`\|\alpha\|\|\beta\|` with which the frozen zigzag solves the task on m = n separate position-only heads.
 
-    Attention :math:`\Gamma` (n, n) is inverted, :math:`c = \Gamma^{-T} 1_B`, so that :math:`c \cdot v = \sum_{j \in B} x_j`
-    exactly; every one of the k neurons carries c.
+    Attention :math:`\Gamma` (n, n) is inverted, :math:`c = \Gamma^{-T} 1_B`, so that
+    :math:`c \cdot v = \sum_{j \in B} x_j` exactly; every one of the k neurons carries c.
     """
     if attention.shape != (task.n, task.n):
         raise ValueError(f"attention must have shape ({task.n}, {task.n}), got {tuple(attention.shape)}")

@@ -118,11 +118,12 @@ def theorem_11(n: int, m: int, norm: float, *, clamped: bool = True) -> float:
 
 
 def theorem_11_repaired(n: int, m: int, norm: float) -> float:
-    r"""Theorem 11 with the change of the value vector counted: the second bracket is :math:`(1 - \|\alpha\|\|\beta\|\,5\sqrt6\,m/n)_+^2`.
+    r"""Theorem 11 repaired: the second factor is :math:`(1 - \|\alpha\|\|\beta\|\,5\sqrt6\,m/n)_+^2`.
 
-    When the bit at p flips, a head's vector moves by :math:`g'(w'_p - u) - g(w_p - u)` with u the mean of the
-    other positions; the attention g, g' on p is at most 5m/n and two embeddings of eq. 3 are at most
-    :math:`\sqrt{2 + 4}` apart. For m >= 3 this implies the printed bound.
+    It counts that the value vector changes too. When the bit at p flips, a head's vector moves by
+    :math:`g'(w'_p - u) - g(w_p - u)` with u the mean of the other positions; the attention g, g' on p is at
+    most 5m/n and two embeddings of eq. 3 are at most :math:`\sqrt{2 + 4}` apart. For m >= 3 this implies the
+    printed bound.
     """
     _check_heads(n, m)
     _check_norm(norm)

@@ -124,7 +124,8 @@ def test_the_pair_bound_is_below_every_trained_network_and_above_the_repaired_th
 
 def test_a_norm_cap_is_kept_and_training_repeats_itself():
     heads = [FixedHeads.random("token", 2, 8, generator(5))]
-    runs = [train_on_fixed(heads, [Parity(8, (1, 5))], [0], Budget(30, 32, (0.1,)), neurons=4, norm_cap=2.0) for _ in "ab"]
+    task, budget = Parity(8, (1, 5)), Budget(30, 32, (0.1,))
+    runs = [train_on_fixed(heads, [task], [0], budget, neurons=4, norm_caps=[2.0]) for _ in "ab"]
     assert float(runs[0].norm) <= 2 + 1e-9
     assert torch.equal(runs[0].risk, runs[1].risk)
 
@@ -179,6 +180,7 @@ def test_the_bounds_have_the_printed_values():
         (lambda: theorem_11(20, 1, -1.0), "finite number of at least 0, got -1.0"),
         (lambda: corollary_20(20, 0), "m must be a whole number of at least 1, got 0"),
         (lambda: pair_bound(FixedHeads.random("token", 1, 4, generator()), 1, [-1.0], torch.zeros(1, 4)), "at least 0"),
+        (lambda: train_on_fixed([], [Parity(4, (1,))], [], Budget(1, 1, (0.1,))), "one task and one seed per head set"),
         (lambda: pooled(torch.zeros(1, 1, 4), "max"), "pooling must be one of mean, separate, got 'max'"),
         (lambda: readout_norm(torch.eye(3), Parity(4, (1,))), r"attention must have shape \(4, 4\), got \(3, 3\)"),
     ],

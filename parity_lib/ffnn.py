@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from .attention import positional_code, soft_attention
+from .losses import find_loss
 from .parity import Parity
 from .readout import FFNN1, check_smoothing, smoothed_relu, zigzag
 from .risk import SampledRisk
@@ -290,6 +291,18 @@ def train_tied(
     return done_at
 
 
+def drawn_tasks(n: int, k: int, seeds: Sequence[int]) -> list[Parity]:
+    """One random parity of k of n bits per seed."""
+    return [Parity.random(n, k, torch.Generator().manual_seed(2**35 + seed)) for seed in seeds]
+
+
+def tied_accuracy(weights: Tensor, tasks: Sequence[Parity], smoothing: float = 1e-2, test: int = 16384) -> Tensor:
+    """Accuracy of the zigzag on shared input weights g, (tasks, n) -> (tasks,): all inputs up to n = 12, else a sample."""
+    n, k = tasks[0].n, tasks[0].k
+    x = tasks[0].cube() if n <= 12 else tasks[0].sample(test, torch.Generator().manual_seed(TEST_SEED))
+    return accuracy(zigzag(weights @ x.T, k, smoothing), labels_of(tasks, x))
+
+
 def labels_of(tasks: Sequence[Parity], x: Tensor) -> Tensor:
     """Labels in {-1, +1} of shared inputs (examples, n) under each task, (tasks, examples)."""
     bits = torch.tensor([task.indices for task in tasks])
@@ -315,6 +328,59 @@ def missing_edge_risk(predictions: Tensor) -> Tensor:
     """
     size = predictions.abs()
     return torch.where(size <= 1, 1 + size**2, (1 + size) ** 2 / 2).mean(-1)
+
+
+@torch.no_grad()
+def missing_edge_cases(stack: Stack, n: int, bit: int, k: int) -> tuple[Tensor, Tensor]:
+    """Proposition 4, exactly: networks without the edge from ``bit``, on every B of size k that contains it.
+
+    Returns
+    -------
+    Their risks over all 2^n inputs, (rows, sets), and what :func:`missing_edge_risk` says they are, (rows,).
+    """
+    if n > 14:
+        raise ValueError(f"all 2^n inputs are enumerated only up to n = 14, got n = {n}; the formula holds for any n")
+    if stack.beta[..., bit - 1].any():
+        raise ValueError(f"the networks must have no edge from bit {bit}, got weights that are not zero")
+    x = Parity(n, (bit,)).cube()
+    others = [j for j in range(1, n + 1) if j != bit]
+    tasks = [Parity(n, (bit, *rest)) for rest in combinations(others, k - 1)]
+    predictions = stack(1 - 2 * x)
+    losses = find_loss("squared_hinge")(labels_of(tasks, x).unsqueeze(0), predictions.unsqueeze(1))
+    return losses.mean(-1), missing_edge_risk(predictions)
+
+
+def remove_edge(stack: Stack, bit: int) -> Stack:
+    """The same networks with the weights from ``bit`` set to zero."""
+    beta = stack.beta.detach().clone()
+    beta[..., bit - 1] = 0
+    parts = (part.detach().clone() for part in (stack.bias, stack.alpha, stack.offset))
+    return Stack(beta, *parts, smoothing=stack.smoothing)
+
+
+def train_without_edge(
+    task: Parity, bit: int, width: int, seeds: Sequence[int], budget: Budget, every: int = 10
+) -> tuple[Tensor, Stack]:
+    """Exact risk along the training of networks that lack the edge from ``bit``, (frames, rows), and the networks."""
+    stack = remove_edge(Stack.uniform(task.n, [width] * len(seeds), seeds), bit)
+    data = torch.Generator().manual_seed(DATA_SEED)
+    cube = task.cube()
+    labels, frames = task.labels(cube), []
+
+    def draw(rows: Tensor) -> tuple[Tensor, Tensor]:
+        x = task.sample(budget.batch, data)
+        inputs = 1 - 2 * x
+        inputs[:, bit - 1] = 0  # no edge: the weight sees nothing and its gradient is zero
+        return inputs, task.labels(x).expand(len(rows), -1)
+
+    @torch.no_grad()
+    def record(rows: Tensor) -> Tensor:
+        frames.append(find_loss("squared_hinge")(labels, stack(1 - 2 * cube)).mean(-1))
+        return torch.zeros(len(rows), dtype=torch.bool)
+
+    record(torch.arange(len(seeds)))
+    train_stack(stack, draw, budget.steps, budget.learning_rates[0], finished=record, every=every, label="missing edge")
+    return torch.stack(frames), stack
 
 
 def brute_force(x: Tensor, labels: Tensor, k: int) -> tuple[int, ...]:

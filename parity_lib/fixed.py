@@ -99,6 +99,22 @@ class FixedHeads:
         return cls.from_matrices(matrices, n)
 
 
+def drawn_heads(kind: str, m: int, n: int, seeds: Sequence[int]) -> list[FixedHeads]:
+    """One random head set per seed."""
+    return [FixedHeads.random(kind, m, n, torch.Generator().manual_seed(2**34 + seed)) for seed in seeds]
+
+
+def hostile_tasks(heads: Sequence[FixedHeads], k: int, seeds: Sequence[int]) -> list[Parity]:
+    """For each head set a B of k bits with its :func:`overlooked_position`; the other bits are random."""
+    tasks = []
+    for head_set, seed in zip(heads, seeds, strict=True):
+        overlooked = overlooked_position(head_set)
+        order = torch.randperm(head_set.n, generator=torch.Generator().manual_seed(2**35 + seed)) + 1
+        others = [bit for bit in order.tolist() if bit != overlooked]
+        tasks.append(Parity(head_set.n, [overlooked, *others[: k - 1]]))
+    return tasks
+
+
 def attended(heads: FixedHeads, x: Tensor) -> Tensor:
     """Positions (from 0) that hard heads read on inputs (inputs, n): (inputs, m); ties go to the first."""
     return torch.stack([(p + t * x).argmax(1) for p, t in zip(heads.positions, heads.tokens, strict=True)], dim=1)
@@ -225,7 +241,7 @@ def soft_vectors(heads: Sequence[FixedHeads], x: Tensor, temperature: float = 1.
 
 
 def pooled(vectors: Tensor, pooling: str) -> Tensor:
-    """What the classification head sees, (..., m, 4) -> (..., features): the paper's ``mean``, or heads ``separate``."""
+    """What the network on top sees, (..., m, 4) -> (..., features): the paper's ``mean``, or heads ``separate``."""
     if pooling not in POOLINGS:
         raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
     return vectors.mean(-2) if pooling == "mean" else vectors.flatten(-2)

@@ -12,15 +12,20 @@ from parity_lib.ffnn import (
     Stack,
     accuracy,
     brute_force,
+    drawn_tasks,
     eliminate,
     labels_of,
+    missing_edge_cases,
     missing_edge_risk,
     parameters_of,
+    remove_edge,
     solve_exactly,
     steps_to_learn,
+    tied_accuracy,
     tied_weights,
     train_stack,
     train_tied,
+    train_without_edge,
 )
 from parity_lib.losses import find_loss
 from parity_lib.training import initial_directions
@@ -115,6 +120,15 @@ def test_labels_and_accuracy_of_several_tasks():
     assert accuracy(torch.tensor([1.0, -2.0, 0.0, 3.0]), torch.tensor([1, -1, 1, -1])) == 0.5
 
 
+def test_the_tied_network_that_reads_exactly_its_bits_is_always_right():
+    tasks = drawn_tasks(14, 3, [0, 1])
+    weights = torch.zeros(2, 14, dtype=torch.float64)
+    for row, task in zip(weights, tasks, strict=True):
+        row[list(task.indices)] = 1
+    assert tied_accuracy(weights, tasks).tolist() == [1, 1]
+    assert tied_accuracy(weights.flip(0), tasks).max() < 0.6
+
+
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 def test_a_missing_edge_gives_the_stated_risk_and_never_less_than_one(scale):
     n, hidden = 7, 3
@@ -130,6 +144,20 @@ def test_a_missing_edge_gives_the_stated_risk_and_never_less_than_one(scale):
         assert float(risk) == pytest.approx(float(missing_edge_risk(predictions)), abs=1e-12)
         assert risk > 1
     assert float(missing_edge_risk(torch.zeros(4))) == 1
+
+
+def test_training_without_an_edge_brings_the_risk_to_one_from_above():
+    task = Parity(6, (2, 5))
+    frames, stack = train_without_edge(task, 5, 6, [0, 1, 2], Budget(200, 64, (0.02,)))
+    assert frames.shape == (21, 3) and (frames > 1).all()
+    assert (frames[-1] < frames[0]).all()
+    exact, formula = missing_edge_cases(stack, 6, 5, 2)
+    assert exact.shape == (3, 5) and torch.allclose(exact, formula.unsqueeze(1), atol=1e-12)
+    with pytest.raises(ValueError, match="must have no edge from bit 1"):
+        missing_edge_cases(stack, 6, 1, 2)
+    assert remove_edge(stack, 1).beta[..., 0].abs().max() == 0
+    with pytest.raises(ValueError, match="only up to n = 14, got n = 15; the formula holds for any n"):
+        missing_edge_cases(stack, 15, 1, 2)
 
 
 @pytest.mark.parametrize("n, k", [(4, 1), (10, 2), (20, 3), (60, 3), (12, 12)])

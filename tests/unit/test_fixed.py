@@ -15,7 +15,9 @@ from parity_lib.fixed import (
     best_risks,
     cells,
     climb,
+    drawn_heads,
     frozen_norm,
+    hostile_tasks,
     lipschitz_needed,
     lookup_table_risk,
     overlooked_position,
@@ -83,6 +85,14 @@ def test_a_search_head_reads_the_first_one_in_its_order():
     assert attended(heads, x).tolist() == [[2], [3], [1]]
     assert heads.ranks.tolist() == [[3, 1, 2, 4]]
     assert overlooked_position(heads) == 4
+
+
+def test_a_hostile_set_contains_the_position_that_every_head_overlooks():
+    heads = drawn_heads("token", 3, 20, [0, 1, 2])
+    for head_set, task in zip(heads, hostile_tasks(heads, 3, [0, 1, 2]), strict=True):
+        overlooked = overlooked_position(head_set)
+        assert overlooked in task.bits and task.k == 3
+        assert head_set.ranks[:, overlooked - 1].min() >= math.ceil(19 / 3)  # the pigeonhole of the proofs
 
 
 def test_more_heads_tell_more_inputs_apart():

@@ -216,7 +216,7 @@ def _keep(stack: Stack, optimiser: torch.optim.Adam, rows: Tensor) -> None:
 
 def steps_to_learn(
     tasks: Sequence[Parity], widths: Sequence[int], seeds: Sequence[int], budget: Budget, learning_rate: float,
-    *, target: float = 0.99, every: int = 50, test: int = 4096,
+    *, target: float = 0.99, every: int = 25, test: int = 4096,
 ) -> Tensor:  # fmt: skip
     """Steps until plain ReLU networks on n inputs in +-1 pass ``target`` accuracy, one row per task, width and seed.
 
@@ -260,7 +260,7 @@ def tied_weights(directions: Tensor, n: int, temperature: float = 1.0, tie: str 
 
 def train_tied(
     tasks: Sequence[Parity], seeds: Sequence[int], budget: Budget, learning_rate: float,
-    *, tie: str = "softmax", smoothing: float = 1e-2, target: float = 0.99, every: int = 50, test: int = 4096,
+    *, tie: str = "softmax", smoothing: float = 1e-2, target: float = 0.99, every: int = 25, test: int = 4096,
 ) -> Tensor:  # fmt: skip
     """Steps until tied networks pass ``target`` accuracy, one row per task and seed; 0 where the budget ran out.
 
@@ -297,7 +297,7 @@ def drawn_tasks(n: int, k: int, seeds: Sequence[int]) -> list[Parity]:
 
 
 def tied_accuracy(weights: Tensor, tasks: Sequence[Parity], smoothing: float = 1e-2, test: int = 16384) -> Tensor:
-    """Accuracy of the zigzag on shared input weights g, (tasks, n) -> (tasks,): all inputs up to n = 12, else a sample."""
+    """Accuracy of the zigzag on input weights g, (tasks, n) -> (tasks,): on all inputs up to n = 12, else a sample."""
     n, k = tasks[0].n, tasks[0].k
     x = tasks[0].cube() if n <= 12 else tasks[0].sample(test, torch.Generator().manual_seed(TEST_SEED))
     return accuracy(zigzag(weights @ x.T, k, smoothing), labels_of(tasks, x))

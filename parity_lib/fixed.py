@@ -167,7 +167,7 @@ def best_risks(heads: FixedHeads, sets: Sequence[tuple[int, ...]]) -> Tensor:
     return torch.stack(risks)
 
 
-def lookup_table_risk(heads: FixedHeads, task: Parity, steps: int = 200, learning_rate: float = 0.1) -> float:
+def lookup_table_risk(heads: FixedHeads, task: Parity, steps: int = 120, learning_rate: float = 0.1) -> float:
     """Risk of a lookup table with one trained entry per output of the hard heads: ``best_risks`` by brute force."""
     cell = cells(heads)[-1]
     x = task.cube()

@@ -15,7 +15,9 @@ DASHES = ("-.", "--", ":", "--", "-")
 COLOURS = (BLUE, RED, ORANGE, PURPLE, GREEN)
 
 
-def risk_against_n(lengths: Sequence[int], risks: Mapping[str, np.ndarray], success: Mapping[str, list[Rate]]) -> Figure:
+def risk_against_n(
+    lengths: Sequence[int], risks: Mapping[str, np.ndarray], success: Mapping[str, list[Rate]]
+) -> Figure:
     """Risk of each arm, (lengths, runs), median and quartiles with every run as a dot; and the share that succeeds."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 4.3), width_ratios=[1.25, 1])
     x = np.asarray(lengths, dtype=float)
@@ -36,19 +38,21 @@ def risk_against_n(lengths: Sequence[int], risks: Mapping[str, np.ndarray], succ
     left.axhline(1, color="black", lw=0.9, ls=":")
     left.text(x[-1], 1.015, "chance", ha="right", va="bottom", fontsize=8.5)
     left.set(ylim=(-0.03, 1.12), ylabel="risk, squared hinge", xlabel="number of positions n", xticks=lengths)
-    right.set(ylim=(-0.04, 1.04), ylabel="share with accuracy above 0.99", xlabel="number of positions n", xticks=lengths)
-    fig.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9)
+    right.set(ylim=(-0.04, 1.04), ylabel="share with accuracy above 0.99")
+    right.set(xlabel="number of positions n", xticks=lengths)
+    fig.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)
     return fig
 
 
 def hard_risks(
     worst: Mapping[str, np.ndarray], mean: Mapping[str, np.ndarray], corollary: np.ndarray, linear: np.ndarray
 ) -> Figure:
-    """Exact best risk on hard heads against their number, (draws, m), for the worst B and on average, with both bounds."""
+    """Exact best risk on hard heads against their number, (draws, m), worst B and mean over B, with both bounds."""
     fig, axes = plt.subplots(1, len(worst), figsize=(8.2, 3.9), sharey=True, squeeze=False)
     heads = np.arange(1, len(corollary) + 1)
     for ax, kind in zip(axes[0], worst, strict=True):
-        for values, colour, dash, label in ((worst[kind], BLUE, "-", "worst B"), (mean[kind], ORANGE, "--", "mean over B")):
+        lines = ((worst[kind], BLUE, "-", "worst B"), (mean[kind], ORANGE, "--", "mean over B"))
+        for values, colour, dash, label in lines:
             ax.fill_between(heads, values.min(0), values.max(0), color=colour, alpha=0.2, lw=0)
             ax.plot(heads, np.median(values, axis=0), dash, color=colour, lw=2, label=label)
         ax.step(heads, corollary, where="mid", color="black", lw=1.4, label="Corollary 20")
@@ -64,8 +68,9 @@ def bound_against_risk(panels: Mapping[str, Mapping[str, tuple[np.ndarray, np.nd
     """Exact worst-B risk against a bound, one dot per head set: a dot below the diagonal would refute the bound."""
     fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 4.2), sharex=True, sharey=True, squeeze=False)
     for ax, (title, groups) in zip(axes[0], panels.items(), strict=True):
-        for (label, (bound, risk)), colour, marker in zip(groups.items(), HEAD_COLOURS, MARKERS, strict=False):
-            ax.plot(bound, risk, marker, color=colour, ms=4, alpha=0.45, mew=0, label=label)
+        for i, (label, (bound, risk)) in enumerate(groups.items()):
+            colour, marker, beside = HEAD_COLOURS[i], MARKERS[i], (i - len(groups) + 1) * 0.011
+            ax.plot(bound + beside, risk, marker, color=colour, ms=4, alpha=0.45, mew=0, label=label)
         ax.plot([0, 1], [0, 1], color="black", lw=1)
         ax.fill_between([0, 1], [0, 1], color=RED, alpha=0.08, lw=0)
         ax.text(0.97, 0.06, "refuted here", ha="right", color=RED, fontsize=9)
@@ -89,7 +94,8 @@ def informative_heads(lengths: Sequence[int], corollary: Sequence[int], linear: 
 def risk_against_norm(panels: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """Trained risk against norm m²/n, one panel per m.
 
-    Each panel maps ``x`` and ``risk`` (runs), and on a grid ``grid``: ``stated``, ``repaired`` and ``pair`` (draws, grid).
+    Each panel maps ``x`` and ``risk`` (runs), and on ``grid`` the bounds ``stated``, ``repaired`` and ``pair``
+    (draws, grid).
     """
     fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 4.0), sharey=True, squeeze=False)
     for ax, (title, panel) in zip(axes[0], panels.items(), strict=True):
@@ -126,9 +132,11 @@ def risk_against_heads(heads: Sequence[int], risks: Mapping[str, np.ndarray], ti
     for i, ((label, values), colour) in enumerate(zip(risks.items(), (BLUE, ORANGE), strict=True)):
         fan(ax, x, values, colour, label, DASHES[i])
         for at, column in zip(x, values, strict=True):
-            ax.plot(np.full(len(column), at * (1 + 0.02 * (2 * i - 1))), column, MARKERS[i], color=colour, ms=3.5, alpha=0.5, mew=0)
+            beside = at * (1 + 0.02 * (2 * i - 1))
+            ax.plot(np.full(len(column), beside), column, MARKERS[i], color=colour, ms=3.5, alpha=0.5, mew=0)
     ax.axhline(1, color=GREY, lw=0.9, ls=":")
-    ax.set(xscale="log", xlabel="number of fixed heads m", ylabel="risk, squared hinge", ylim=(-0.03, 1.12), title=title)
+    ax.set(xscale="log", xlabel="number of fixed heads m", ylabel="risk, squared hinge", ylim=(-0.03, 1.12))
+    ax.set_title(title, fontsize=9)
     ax.set_xticks(x, [f"{m:g}" for m in heads])
     ax.minorticks_off()
     ax.legend(fontsize=9)

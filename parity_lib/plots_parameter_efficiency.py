@@ -23,14 +23,16 @@ def smallest_models(lengths: Sequence[int], panels: Mapping[str, Mapping[str, Se
     fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 4.0), sharey=True, squeeze=False)
     x = np.asarray(lengths, dtype=float)
     for ax, (title, panel) in zip(axes[0], panels.items(), strict=True):
-        values = {name: np.array([np.nan if v is None else v for v in column], dtype=float) for name, column in panel.items()}
+        values = {name: np.array(column, dtype=float) for name, column in panel.items()}  # None becomes nan
         bars = np.nan_to_num([values["network"] - values["network_low"], values["network_high"] - values["network"]])
-        ax.errorbar(x, values["network"], bars.clip(0), fmt="-s", color=RED, lw=1.6, capsize=3, label="smallest network that succeeds")
+        label = "smallest network that succeeds"
+        ax.errorbar(x, values["network"], bars.clip(0), fmt="-s", color=RED, lw=1.6, capsize=3, label=label)
         ax.plot(x, x, ":", color="black", lw=1.2, label="n")
         ax.plot(x, values["heads"], "o", color=BLUE, ms=8, label="2k numbers (heads or tied network): succeed")
         ax.plot(x, values["heads_failed"], "o", mfc="white", mec=BLUE, ms=8, label="2k numbers: do not, in this budget")
-        ax.set(yscale="log", xlabel="number of positions n", title=title, xticks=lengths, ylim=(2, None))
-    axes[0, 0].set_ylabel("trainable numbers")
+        ax.set(yscale="log", xlabel="number of positions n", title=title, xticks=lengths)
+    axes[0, 0].set(ylabel="trainable numbers")
+    axes[0, 0].set_ylim(bottom=2)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
     return fig
@@ -42,7 +44,8 @@ def success_by_width(widths: Sequence[int], panels: Mapping[str, Mapping[str, li
     positions = np.arange(len(widths))
     for ax, (title, lines) in zip(axes[0], panels.items(), strict=True):
         for i, (label, rates) in enumerate(lines.items()):
-            _rates(ax, positions + (i - len(lines) / 2 + 0.5) * 0.09, rates, HEAD_COLOURS[i % 6], MARKERS[i % 6], label, DASHES[i % 6])
+            at = positions + (i - len(lines) / 2 + 0.5) * 0.09
+            _rates(ax, at, rates, HEAD_COLOURS[i % 6], MARKERS[i % 6], label, DASHES[i % 6])
         ax.axhline(0.5, color=GREY, lw=0.8, ls=":")
         ax.set(title=title, xlabel="hidden neurons", ylim=(-0.04, 1.04))
         ax.set_xticks(positions, [str(width) for width in widths])
@@ -53,7 +56,9 @@ def success_by_width(widths: Sequence[int], panels: Mapping[str, Mapping[str, li
 
 
 def success_and_steps(
-    lengths: Sequence[int], success: Mapping[str, Mapping[str, list[Rate]]], steps: Mapping[str, Mapping[str, list[np.ndarray]]]
+    lengths: Sequence[int],
+    success: Mapping[str, Mapping[str, list[Rate]]],
+    steps: Mapping[str, Mapping[str, list[np.ndarray]]],
 ) -> Figure:
     """Top: share that succeeds against n. Bottom: steps of the successful runs, every run a dot. One column per k."""
     fig, axes = plt.subplots(2, len(success), figsize=(8.2, 5.6), sharex=True, sharey="row", squeeze=False)
@@ -84,11 +89,11 @@ def missing_edge(formula: np.ndarray, exact: np.ndarray, steps: np.ndarray, trai
     ends = [1, float(formula.max())]
     left.plot(ends, ends, color="black", lw=1)
     left.plot(formula, exact, "o", color=BLUE, ms=4, alpha=0.6, mew=0)
-    left.set(xscale="log", yscale="log", xlabel="mean of 1 + p², or (1 + |p|)²/2 beyond 1", ylabel="exact risk over all inputs",
-             title="random networks without an edge from a bit of B")  # fmt: skip
+    left.set(xscale="log", yscale="log", xlabel="mean of 1 + p², or (1 + |p|)²/2 beyond 1")
+    left.set(ylabel="exact risk over all inputs", title="random networks without an edge from a bit of B")
     left.axhline(1, color=RED, ls="--", lw=1.3)
     fan(right, steps, trained - 1, ORANGE, "trained networks")
-    right.set(xscale="symlog", yscale="log", xlabel="update", ylabel="exact risk minus 1", title="training them: to 1, from above")
+    right.set(yscale="log", xlabel="update", ylabel="exact risk minus 1", title="training them: to 1, from above")
     return fig
 
 

@@ -89,7 +89,7 @@ def test_rows_that_finish_leave_and_the_others_train_on_unchanged():
 def test_a_wide_network_learns_the_parity_of_two_bits_and_the_run_repeats_itself():
     tasks, budget = [Parity(8, (2, 7))] * 2, Budget(600, 128, (0.02,))
     first = steps_to_learn(tasks, [12, 12], [0, 1], budget, 0.02)
-    assert (first > 0).all() and (first % 50 == 0).all()
+    assert (first > 0).all() and (first % 25 == 0).all()
     assert torch.equal(first, steps_to_learn(tasks, [12, 12], [0, 1], budget, 0.02))
 
 

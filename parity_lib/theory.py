@@ -13,6 +13,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from scipy.stats import binom
+
 
 @dataclass(frozen=True)
 class Theorem5:
@@ -128,6 +130,15 @@ def theorem_11_repaired(n: int, m: int, norm: float) -> float:
     _check_heads(n, m)
     _check_norm(norm)
     return _product(1 - 2 * m / 2 ** _ceil(n - 1, 5 * m), 1 - norm * 5 * math.sqrt(6) * m / n, True)
+
+
+def theorem_11_tail(n: int, m: int) -> float:
+    r"""Stands behind Theorem 11's first factor: :math:`m\,P[\mathrm{Bin}(\lceil (n-1)/m \rceil - 1, \frac12) < n/5m]`.
+
+    The chance, summed over heads, that fewer than n/5m of the positions ranked above p carry the head's token.
+    """
+    _check_heads(n, m)
+    return m * float(binom.cdf(_ceil(n, 5 * m) - 1, _ceil(n - 1, m) - 1, 0.5))
 
 
 def corollary_20(n: int, m: int, *, clamped: bool = True) -> float:

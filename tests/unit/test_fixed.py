@@ -35,6 +35,7 @@ from parity_lib.theory import (
     linear_bound,
     theorem_11,
     theorem_11_repaired,
+    theorem_11_tail,
 )
 
 
@@ -175,6 +176,14 @@ def test_the_bounds_have_the_printed_values():
     assert theorem_11(24, 1, 100.0) == 0 and theorem_11(24, 1, 100.0, clamped=False) > 300
     assert theorem_11_repaired(60, 1, 1.0) < theorem_11(60, 1, 1.0)
     assert theorem_11_repaired(400, 3, 1.0) > theorem_11(400, 3, 1.0) > 0  # 5 m^2 exceeds 5 sqrt(6) m from m = 3
+
+
+def test_the_first_factor_of_theorem_11_is_at_least_as_careful_as_the_tail_it_stands_for():
+    assert theorem_11_tail(11, 1) == pytest.approx((1 + 9 + 36) / 2**9)  # fewer than 2.2, that is 0, 1 or 2, of 9
+    for n in range(7, 60):
+        for m in range(1, n + 1):
+            stated = 2 * m / 2 ** math.ceil((n - 1) / (5 * m))
+            assert stated >= 1 or theorem_11_tail(n, m) <= stated
 
 
 @pytest.mark.parametrize(

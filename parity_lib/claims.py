@@ -165,4 +165,40 @@ CLAIMS: dict[str, Claim] = {
         "as printed (1 and n count as far apart) reads exactly B by arg-max and gives every bit more than one "
         "half of some head; holds with a change if that is so once 1 and n count as neighbours.",
     ),
+    "lower-ffnn": Claim(
+        "Proposition 4",
+        "A one-hidden-layer network without an edge from a bit of B has risk 1, so a network that learns "
+        "every k-parity has an edge from each of the n bits.",
+        "Exact, on all 2^n inputs, for random and for trained networks that lack one edge and every B that "
+        "contains the bit: holds if the risk is 1 to 1e-9; holds with a change (at least 1) if it is never "
+        "below 1 - 1e-12 and equals the mean of 1 + p^2 (where the prediction p is at most 1 in size, else (1 "
+        "+ |p|)^2 / 2) to 1e-9.",
+    ),
+    "efficiency": Claim(
+        "Remark 9, Proposition 4",
+        "Transformers learn k-parity with O(k) trainable numbers, one-hidden-layer networks need of order n.",
+        "A model succeeds at (k, n) if it passes accuracy 0.99 within the budget for most seeds (lower end of "
+        "the Wilson interval above 0.5), at the better of equally many learning rates. (a) the 2k-number "
+        "transformer succeeds; (b) the smallest untied network that succeeds has at least n parameters. Holds "
+        "if (a) and (b) are true at every (k, n) and the tied network with 2k numbers differs from the "
+        "transformer; holds with a change, which names the (k, n) where (a) is true and whether the tied "
+        "network is the same function, if (b) is true everywhere and (a) somewhere; fails otherwise.",
+    ),
+    "fixed-soft": Claim(
+        "Theorem 11, Remark 12",
+        "With m fixed soft heads, the risk of any one-hidden-layer network on top is at least (1 - 2m / "
+        "2^ceil((n-1)/5m)) (1 - |alpha| |beta| 5m^2 / n)^2 for some B.",
+        "Networks trained on random fixed heads, for a B that contains the position the proof picks, each "
+        "held against the bound at its own norm with a tolerance of three standard errors of its risk. Holds "
+        "if none lies below the bound as printed; holds with a change (second bracket clamped at 0) if none "
+        "lies below the clamped bound and the pairwise lower bound computed for the same heads is never below "
+        "it either; fails if one does; vacuous here if the clamped bound is positive in no setting tried.",
+    ),
+    "fixed-hard": Claim(
+        "Corollary 20, Remark 13",
+        "With m fixed hard heads, the risk of any classifier on top is at least 1 - 2m / 2^ceil((n-1)/m) for some B.",
+        "Exact best risk of any classifier for the worst B of size k, over at least 200 random head sets and "
+        "hill- climbed ones: holds if it is never below the bound (to 1e-9) and the bound is positive for at "
+        "least 50 of the sets; vacuous here if it is positive for fewer; fails if it is below once.",
+    ),
 }

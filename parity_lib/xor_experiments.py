@@ -264,8 +264,9 @@ def samples_needed(
     The even split steps from zero with strength * ln d, the random start with factor * d^2 ln d, as with exact
     gradients. The budget is budget_factor times the largest :func:`sample_bound` among the embeddings.
     """
-    budget = round(budget_factor * max(sample_bound(d, _width(d, e)) for e in embeddings))
-    counts = sorted({round(n) for n in torch.logspace(math.log10(d / 2), math.log10(budget), checkpoints).tolist()})
+    budget = max(1, round(budget_factor * max(sample_bound(d, _width(d, e)) for e in embeddings)))
+    least = min(d / 2, budget)
+    counts = sorted({round(n) for n in torch.logspace(math.log10(least), math.log10(budget), checkpoints).tolist()})
     held: dict[str, dict[str, list[Tensor]]] = {e: {arm: [] for arm in SAMPLE_ARMS} for e in embeddings}
     for seed in range(seeds):
         generator = torch.Generator().manual_seed(seed)

@@ -257,7 +257,7 @@ class FixedRun:
     accuracy: Tensor
     """(rates, rows)"""
     norm: Tensor
-    """(rates, rows): |alpha| |beta|, on the heads' own scale."""
+    """(rates, rows): the product of the norms of alpha and beta, on the heads' own scale."""
     error: Tensor
     """(rates, rows): standard error of the risk, 0 where it is exact."""
 

@@ -12,6 +12,7 @@ from .evidence import Rate
 from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED, fan
 
 DASHES = ("-.", "--", ":", "--", "-")
+TOP = 1.12  # upper edge of the axes of risk
 COLOURS = (BLUE, RED, ORANGE, PURPLE, GREEN)
 
 
@@ -28,6 +29,9 @@ def risk_against_n(
         fan(left, x, values, colour, label, DASHES[i])
         for at, column in zip(x, values, strict=True):
             left.plot(np.full(len(column), at + shift), column, MARKERS[i], color=colour, ms=3, alpha=0.5, mew=0)
+            for value in column[column > TOP]:  # a failed zigzag overshoots: shown at the edge, with its value
+                left.plot(at + shift, TOP, "^", color=colour, ms=5)
+                left.text(at + shift, TOP, f" {value:.1f}", color=colour, fontsize=7.5, va="center")
         rates = success[label]
         share = np.array([rate.share for rate in rates])
         bars = np.array([[rate.share - rate.low, rate.high - rate.share] for rate in rates]).T.clip(0)
@@ -37,7 +41,7 @@ def risk_against_n(
         right.plot(x + shift, share, linestyle=DASHES[i], color=colour, lw=1.2, alpha=0.7)
     left.axhline(1, color="black", lw=0.9, ls=":")
     left.text(x[-1], 1.015, "chance", ha="right", va="bottom", fontsize=8.5)
-    left.set(ylim=(-0.03, 1.12), ylabel="risk, squared hinge", xlabel="number of positions n", xticks=lengths)
+    left.set(ylim=(-0.03, TOP + 0.03), ylabel="risk, squared hinge", xlabel="number of positions n", xticks=lengths)
     right.set(ylim=(-0.04, 1.04), ylabel="share with accuracy above 0.99")
     right.set(xlabel="number of positions n", xticks=lengths)
     fig.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)

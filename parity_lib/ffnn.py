@@ -321,7 +321,7 @@ def parameters_of(inputs: int, neurons: int) -> int:
 
 
 def missing_edge_risk(predictions: Tensor) -> Tensor:
-    r"""Risk of a network that cannot see a bit of B: the mean of :math:`1 + p^2`, or :math:`(1+|p|)^2/2` where :math:`|p| > 1`.
+    r"""Risk of a network blind to a bit of B: mean of :math:`1 + p^2`, :math:`(1+|p|)^2/2` where :math:`|p| > 1`.
 
     An input and its copy with the bit flipped get the same prediction p and opposite labels. It is at
     least 1, with equality only at p = 0. Predictions (..., inputs) on all inputs -> (...).

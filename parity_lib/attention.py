@@ -9,6 +9,7 @@ writes it, tokens, matrices and all: slow, and the yardstick for every fast path
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -18,13 +19,14 @@ from .readout import zigzag
 CODES = ("circle", "powers")
 
 
+@lru_cache(maxsize=32)
 def positional_code(
     n: int, code: str = "circle", dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu"
 ) -> Tensor:
     r"""Code of the positions 1..n, (n, 2F): :math:`\sin, \cos` of :math:`2\pi f j/n` for F frequencies f.
 
     ``circle`` is the paper's, f = 1 alone (eq. 3). ``powers`` has f = 1, 2, 4, ... up to n/2, which tells
-    neighbours apart.
+    neighbours apart. The table is shared between calls: do not write into it.
     """
     if code not in CODES:
         raise ValueError(f"unknown positional code {code!r}; known: {', '.join(CODES)}")

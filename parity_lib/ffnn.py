@@ -354,8 +354,8 @@ def remove_edge(stack: Stack, bit: int) -> Stack:
     """The same networks with the weights from ``bit`` set to zero."""
     beta = stack.beta.detach().clone()
     beta[..., bit - 1] = 0
-    parts = (part.detach().clone() for part in (stack.bias, stack.alpha, stack.offset))
-    return Stack(beta, *parts, smoothing=stack.smoothing)
+    bias, alpha, offset = (part.detach().clone() for part in (stack.bias, stack.alpha, stack.offset))
+    return Stack(beta, bias, alpha, offset, stack.smoothing)
 
 
 def train_without_edge(

@@ -34,7 +34,8 @@ def test_impossible_counts_are_refused(successes, trials):
 
 def test_verdicts_follow_the_lower_end_of_the_interval():
     assert judge(wilson(64, 64), {}, {}).verdict == "holds"
-    assert judge(wilson(34, 64), {"changed": wilson(33, 64)}, {}).verdict == "fails"  # above one half, but not surely
+    assert judge(wilson(3, 64), {"changed": wilson(9, 64)}, {}).verdict == "fails"
+    assert judge(wilson(0, 64), {"changed": wilson(5, 6)}, {}).verdict == "not tested"  # too few trials to say
     found = judge(wilson(0, 64), {"weak": wilson(40, 64), "strong": wilson(63, 64)}, {"n": 1})
     assert str(found) == "holds with a change (with strong)" and found.numbers == {"n": 1}
 

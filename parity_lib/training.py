@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -128,9 +128,7 @@ def train(
         exact = population_risk(tasks, recipe)
         objective = exact if recipe.batch is None else _minibatches(tasks, recipe, seeds, place)
         directions = initial_directions(seeds, heads, tasks[0].n, recipe.code).to(place).requires_grad_()
-        optimiser = {"adam": torch.optim.Adam, "gd": torch.optim.SGD}[recipe.optimiser](
-            [directions], lr=recipe.learning_rate
-        )
+        step = adam(recipe.learning_rate) if recipe.optimiser == "adam" else gradient_descent(recipe.learning_rate)
         frames, risks = [], []
 
         def record() -> None:
@@ -139,9 +137,9 @@ def train(
 
         record()
         for update in _progress(recipe.updates, recipe.name, progress):
-            optimiser.zero_grad()
-            _power(objective(directions), recipe).sum().backward()
-            optimiser.step()
+            (gradient,) = torch.autograd.grad(_power(objective(directions), recipe).sum(), directions)
+            with torch.no_grad():
+                directions -= step(gradient)
             if (update + 1) % recipe.updates_per_epoch == 0:
                 if not directions.isfinite().all():
                     raise FloatingPointError(
@@ -150,6 +148,26 @@ def train(
                     )
                 record()
     return Run(tasks, recipe, seeds, torch.stack(frames).cpu(), torch.stack(risks).cpu())
+
+
+def gradient_descent(rate: float) -> Callable[[Tensor], Tensor]:
+    """Plain gradient descent: gradient -> step."""
+    return lambda gradient: rate * gradient
+
+
+def adam(rate: float, decay: tuple[float, float] = (0.9, 0.999), floor: float = 1e-8) -> Callable[[Tensor], Tensor]:
+    """Adam with torch's defaults: gradient -> step. (Importing ``torch.optim`` takes longer than many runs here.)"""
+    count, mean, square = 0, torch.zeros(()), torch.zeros(())
+
+    def step(gradient: Tensor) -> Tensor:
+        nonlocal count, mean, square
+        count += 1
+        mean = decay[0] * mean + (1 - decay[0]) * gradient
+        square = decay[1] * square + (1 - decay[1]) * gradient * gradient
+        scale = (square / (1 - decay[1] ** count)).sqrt_().add_(floor)
+        return rate / (1 - decay[0] ** count) * mean / scale
+
+    return step
 
 
 def population_risk(tasks: Sequence[Parity], recipe: Recipe) -> PopulationRisk | SampledAttentionRisk:

@@ -11,6 +11,7 @@ from parity_lib.attention import aligned_directions, positional_code
 from parity_lib.recipes import find_recipe
 from parity_lib.training import (
     Run,
+    adam,
     committed,
     initial_directions,
     one_thread_per_process,
@@ -102,6 +103,18 @@ def test_gradient_descent_takes_the_plain_step():
 
     _, gradient = value_and_gradient(PopulationRisk(Parity(6, (1, 4)), "squared_hinge", 1 / 6), run.directions[0])
     assert torch.allclose(run.directions[1], run.directions[0] - 0.1 * gradient, atol=1e-4)
+
+
+def test_adam_is_torchs_adam():
+    generator = torch.Generator().manual_seed(0)
+    leaf = torch.randn(4, 3, 2, generator=generator, dtype=torch.float64).requires_grad_()
+    ours, reference, step = leaf.detach().clone(), torch.optim.Adam([leaf], lr=0.08), adam(0.08)
+    for _ in range(20):
+        gradient = torch.randn(leaf.shape, generator=generator, dtype=torch.float64)
+        leaf.grad = gradient.clone()
+        reference.step()
+        ours -= step(gradient)
+    assert torch.allclose(ours, leaf, atol=1e-13)
 
 
 def test_the_signed_scale_recovers_the_bits_of_figure_2():

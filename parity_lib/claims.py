@@ -105,8 +105,7 @@ CLAIMS: dict[str, Claim] = {
         "Lemma 18",
         "What a head reads has a gradient bounded below, for every input with a one in it.",
         "With the corrected sign: holds if the smallest squared bracket over inputs and starts is at least "
-        "the bound with c_2 = 0.01; vacuous here if only a smaller positive c_2 would do; fails if none would "
-        "(a bracket of zero, below 1e-24).",
+        "the bound with c_2 = 0.01; vacuous here if only a smaller c_2 would do.",
     ),
     "lemma-19": Claim(
         "Lemma 19",

@@ -25,14 +25,13 @@ lint: $(STAMP)  ## check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
-bench: $(STAMP)  ## measure speed and memory
-	@$(BIN)/python benchmarks/engine.py
-	@$(BIN)/python benchmarks/accuracy.py
+bench: $(STAMP)  ## measure speed and memory against their targets
+	@$(BIN)/python benchmarks/run.py
 
 clean:  ## remove everything that was generated, the virtual environment included
 	rm -rf build _build .venv
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[book,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[binder,book,test]'
 	@touch $@

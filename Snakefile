@@ -12,7 +12,7 @@ if "PARITY_LEAVE_WITH_PARENT" in os.environ:
     leave_with_parent()
 
 ROOT = Path(os.path.relpath(workflow.basedir))
-RUNS = load_profile(ROOT, config.get("profile", "quick"))
+RUNS = load_profile(ROOT, Path.cwd().name)
 PYTHON = sys.executable
 
 

@@ -14,9 +14,11 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from .parity import is_whole, shape_of
 from .readout import zigzag
 
 CODES = ("circle", "powers")
+MAX_LENGTH = 10_000_000
 
 
 @lru_cache(maxsize=32)
@@ -30,6 +32,8 @@ def positional_code(
     """
     if code not in CODES:
         raise ValueError(f"unknown positional code {code!r}; known: {', '.join(CODES)}")
+    if not is_whole(n) or not 2 <= n <= MAX_LENGTH:
+        raise ValueError(f"n must be a whole number in 2..{MAX_LENGTH}, got {n!r}")
     frequencies = [1] if code == "circle" else [2**i for i in range(max(1, int(math.log2(n))))]
     turns = torch.arange(1, n + 1, dtype=dtype, device=device) / n
     angles = [2 * math.pi * f * turns for f in frequencies]
@@ -50,14 +54,30 @@ def soft_attention(directions: Tensor, n: int, temperature: float, code: str = "
     (..., heads, n), each row a distribution over the positions.
     """
     check_temperature(temperature)
-    table = positional_code(n, code, directions.dtype, directions.device)
-    return torch.softmax(directions @ table.T / temperature, dim=-1)
+    scores = _scores(directions, n, code) / temperature
+    if not scores.isfinite().all():
+        raise ValueError(f"directions over the temperature {temperature:g} must be finite, got nan or inf")
+    return torch.softmax(scores, dim=-1)
 
 
 def hard_attention(directions: Tensor, n: int) -> Tensor:
     """Attention in the limit of zero temperature: each head reads its best position, (..., heads, n)."""
-    scores = directions @ positional_code(n, dtype=directions.dtype, device=directions.device).T
+    scores = _scores(directions, n)
+    if not scores.isfinite().all():
+        raise ValueError("directions must be finite, got nan or inf")
     return torch.nn.functional.one_hot(scores.argmax(-1), n).to(directions.dtype)
+
+
+def _scores(directions: Tensor, n: int, code: str = "circle") -> Tensor:
+    """What every head gives every position before the softmax, (..., heads, n)."""
+    if not isinstance(directions, Tensor) or not directions.is_floating_point():
+        kind = directions.dtype if isinstance(directions, Tensor) else type(directions).__name__
+        raise ValueError(f"directions must be a tensor of floating-point numbers, got {kind}")
+    table = positional_code(n, code, directions.dtype, directions.device)
+    width = table.shape[1]
+    if directions.ndim < 2 or directions.shape[-1] != width or directions.shape[-2] < 1:
+        raise ValueError(f"directions must have shape (..., heads, {width}), got {tuple(directions.shape)}")
+    return directions @ table.T
 
 
 def position_weights(attention: Tensor, k: int) -> Tensor:
@@ -105,6 +125,10 @@ def literal_prediction(x: Tensor, matrices: Tensor, k: int, temperature: float, 
     predictions (inputs,).
     """
     check_temperature(temperature)
+    if not isinstance(x, Tensor) or x.ndim != 2 or x.shape[1] < 2:
+        raise ValueError(f"inputs must have shape (inputs, n) with n of at least 2, got {shape_of(x)}")
+    if not isinstance(matrices, Tensor) or matrices.ndim != 3 or matrices.shape[1:] != (4, 4) or len(matrices) < 1:
+        raise ValueError(f"matrices must have shape (heads, 4, 4), got {shape_of(matrices)}")
     cls = torch.tensor([1, 0, 0, 0], dtype=x.dtype, device=x.device)
     tokens = embed(x)
     scores = torch.einsum("a,hab,xjb->xhj", cls, matrices, tokens)

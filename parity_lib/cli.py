@@ -1,4 +1,4 @@
-"""The command ``parity``: list the chapters, run one, build the book."""
+"""The command ``parity``: list the chapters, run one, build the book, run a study, compare a run with the reference."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from . import __version__
-from .parameters import ParameterError, check_parameters, parse_overrides, read_parameters
+from .parameters import ParameterError, check_parameters, load_notebook, parse_overrides, read_parameters
 from .runner import RunError, run_notebook
 from .workflow import BuildError, CheckoutError, build_book, find_notebook, find_root, load_profile
 
 
 @contextmanager
-def _one_sentence() -> Iterator[None]:
+def _one_sentence(*bad_requests: type[Exception]) -> Iterator[None]:
     """Answer with a sentence instead of a traceback: status 2 for a bad request, 1 for a failure."""
+    refused: tuple[type[Exception], ...] = (ParameterError, CheckoutError, *bad_requests)
     try:
         yield
-    except (ParameterError, CheckoutError) as error:
+    except refused as error:
         _leave(error, status=2)
     except (RunError, BuildError) as error:
         _leave(error, status=1)
     except OSError as error:
-        _leave(f"{error.strerror or error}: {error.filename}", status=1)
+        _leave(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""), status=1)
 
 
 def _leave(reason: object, status: int) -> NoReturn:
@@ -95,31 +96,103 @@ def run(
         overrides = load_profile(root, profile).get(name, {}) if profile else {}
         values = check_parameters(notebook, overrides | parse_overrides(notebook, dict(texts)))
         folder = output or root / "build" / "run"
+        _check_output(root, folder)
         target = folder / notebook.name
-        if target.resolve().parent == notebook.resolve().parent:
-            raise ParameterError(f"--output {folder} holds the sources, choose another folder")
         run_notebook(notebook, values, output=target, build=folder, live=sys.stdout.isatty())
         click.echo(os.path.relpath(target))
         click.echo(os.path.relpath(folder / "results" / f"{name}.json"))
 
 
-@main.command()
-@click.option("--profile", default="quick", show_default=True, metavar="NAME")
-@click.option(
+_cores = click.option(
     "--cores",
     type=click.IntRange(min=1),
     default=os.cpu_count() or 1,
     show_default="all of this machine",
-    help="How many notebooks may run at once.",
+    help="How many jobs may run at once.",
 )
-def book(profile: str, cores: int) -> None:
+_cluster = click.option(
+    "--cluster",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Send the jobs to a scheduler, as DIR/config.yaml tells Snakemake.",
+)
+
+
+@main.command()
+@click.option("--profile", default="quick", show_default=True, metavar="NAME")
+@_cores
+@_cluster
+def book(profile: str, cores: int, cluster: Path | None) -> None:
     """Run what is not up to date and build the book."""
     with _one_sentence():
-        click.echo(os.path.relpath(build_book(find_root(), profile, cores)))
+        click.echo(os.path.relpath(build_book(find_root(), profile, cores, cluster)))
+
+
+@main.command()
+@click.argument("name")
+@_cores
+@_cluster
+def study(name: str, cores: int, cluster: Path | None) -> None:
+    """Run the study studies/NAME.yml: success over n, k and recipes.
+
+    Its blocks of seeds are independent jobs. Those that are done are kept: a study that was stopped
+    goes on, and a wider grid runs only what is new.
+    """
+    from .grid import run_study
+
+    with _one_sentence():
+        for path in run_study(find_root(), name, cores, cluster):
+            click.echo(os.path.relpath(path))
+
+
+def _check_output(root: Path, folder: Path) -> None:
+    """Refuse to write among the sources: inside the checkout only ``build/`` is for what is generated."""
+    inside = folder.resolve()
+    if inside.is_relative_to(root) and not inside.is_relative_to(root / "build"):
+        raise ParameterError(f"--output {folder} lies among the sources, choose a folder below build or elsewhere")
+
+
+@main.command()
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.option("--profile", metavar="NAME", help="The book's run of this profile.  [default: quick]")
+@click.option("--verbose", is_flag=True, help="List every difference, and what moved.")
+def verify(folder: Path | None, profile: str | None, verbose: bool) -> None:
+    """Compare a run with the reference run: a profile's, or that in FOLDER.
+
+    Status 0 if everything that should be the same is, 1 if not, 2 if there is nothing to compare.
+    """
+    from .evidence import ResultsError
+    from .verify import report, verify
+
+    with _one_sentence(ResultsError):
+        if folder and profile:
+            raise ParameterError("give a folder or a profile, not both")
+        root = find_root()
+        chapters = None if folder else list(load_profile(root, profile or "quick"))
+        found = verify(folder or root / "build" / (profile or "quick"), root / "reference", chapters)
+        click.echo(report(found, verbose))
+        sys.exit(1 if any(comparison.differences for comparison in found) else 0)
+
+
+@main.command()
+@click.option(
+    "--adopt", "adopting", is_flag=True, help="First make the finished run of the paper profile the reference."
+)
+def reference(adopting: bool) -> None:
+    """Write the results of the reference run into the README."""
+    from .evidence import ResultsError
+    from .reference import adopt, show
+
+    with _one_sentence(ResultsError):
+        root = find_root()
+        if adopting:
+            adopt(root)
+        for path in show(root):
+            click.echo(os.path.relpath(path))
 
 
 def _title(notebook: Path) -> str:
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+    for cell in load_notebook(notebook)["cells"]:
         for line in "".join(cell["source"]).splitlines():
             if cell["cell_type"] == "markdown" and line.startswith("# "):
                 return line.removeprefix("# ").strip()
@@ -129,7 +202,7 @@ def _title(notebook: Path) -> str:
 def _times(root: Path, name: str) -> Iterator[str]:
     for profile in sorted(path.stem for path in (root / "profiles").glob("*.yml")):
         record = root / "build" / profile / "records" / f"{name}.json"
-        if record.is_file():
+        with suppress(OSError, ValueError, KeyError, TypeError):  # no record, or none that can be read
             seconds = json.loads(record.read_text(encoding="utf-8"))["seconds"]
             yield f"{profile} {seconds:.0f} s"
 

@@ -1,4 +1,4 @@
-"""Evidence: success as k of N with an interval, and a chapter's results as one JSON file."""
+"""Evidence: success as k of N with an interval, and a chapter's results as one JSON file, written and read back."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from scipy.stats import binomtest
 
@@ -29,15 +30,31 @@ class Rate:
         """Successes divided by trials."""
         return self.successes / self.trials
 
+    def overlaps(self, other: Rate) -> bool:
+        """Whether the two intervals have a point in common."""
+        return self.low <= other.high and other.low <= self.high
+
     def __str__(self) -> str:
         return f"{self.successes} of {self.trials} [{self.low:.0%}, {self.high:.0%}]"
 
 
+def as_rate(value: Any) -> Rate | None:
+    """The rate that a results file holds as an object, or None for anything else."""
+    if not isinstance(value, Mapping) or set(value) != {field.name for field in fields(Rate)}:
+        return None
+    return Rate(**value) if all(isinstance(item, (int, float)) for item in value.values()) else None
+
+
 def wilson(successes: int, trials: int) -> Rate:
     """Rate of ``successes`` in ``trials`` with its Wilson 95 % interval."""
+    given = f"{successes} of {trials}"
+    try:
+        whole = (int(successes), int(trials)) == (successes, trials)
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole or not 0 <= successes <= trials or trials < 1:
+        raise ValueError(f"need 0 <= successes <= trials and trials >= 1 in whole numbers, got {given}")
     successes, trials = int(successes), int(trials)
-    if not 0 <= successes <= trials or trials < 1:
-        raise ValueError(f"need 0 <= successes <= trials and trials >= 1, got {successes} of {trials}")
     interval = binomtest(successes, trials).proportion_ci(method="wilson")
     return Rate(successes, trials, float(interval.low), float(interval.high))
 
@@ -80,11 +97,51 @@ def record(
         "numbers": _plain(numbers),
         "claims": {claim: _plain(asdict(verdict)) for claim, verdict in verdicts.items()},
     }
-    folder = Path(os.environ.get("PARITY_OUT") or "results")
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f".{notebook}.json.partial"
-    partial.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
-    partial.replace(folder / f"{notebook}.json")
+    write_json(Path(os.environ.get("PARITY_OUT") or "results") / f"{notebook}.json", content)
+
+
+class ResultsError(ValueError):
+    """Results that cannot be used, said in one sentence."""
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """A chapter's results as :func:`record` wrote them: ``notebook``, ``parameters``, ``numbers`` and ``claims``.
+
+    Raises
+    ------
+    ResultsError : the file is missing, is not JSON, lacks a part, or decides a claim that nobody knows.
+    """
+    content = read_object(path, {"notebook": str, "parameters": dict, "numbers": dict, "claims": dict})
+    if content["notebook"] != path.stem:
+        raise ResultsError(f"{os.path.relpath(path)} holds the results of {content['notebook']!r}")
+    for claim, decided in content["claims"].items():
+        if claim not in CLAIMS:
+            raise ResultsError(f"{path.name} decides {claim!r}, which is not among the claims")
+        if not isinstance(decided, dict) or set(decided) != {"verdict", "numbers", "change"}:
+            raise ResultsError(f"{path.name}: {claim} must have a verdict, numbers and a change, got {decided!r}")
+        if decided["verdict"] not in VERDICTS:
+            known = ", ".join(VERDICTS)
+            raise ResultsError(f"{path.name}: unknown verdict {decided['verdict']!r} of {claim}; known: {known}")
+    return content
+
+
+def read_object(path: Path, parts: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """A JSON object from a file, with the named parts, each of its type, and only finite numbers."""
+    where = os.path.relpath(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+    except FileNotFoundError:
+        raise ResultsError(f"there is no {where}: run the chapters first, with `make book`") from None
+    except ValueError as error:
+        raise ResultsError(f"{where} is not readable as JSON ({error})") from None
+    for part, kind in parts.items():
+        if not isinstance(content, dict) or part not in content or not isinstance(content[part], kind):
+            raise ResultsError(f"{where} must hold {', '.join(parts)}; {part} is missing or of another type")
+    return content
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"numbers must be finite, got {constant}")
 
 
 def verdict_list(verdicts: Mapping[str, Verdict]) -> str:
@@ -125,3 +182,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("results must be finite numbers, got nan or inf")
     return value
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write plain values as JSON, whole or not at all; the same values give the same bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")  # nobody else's, should two write at once
+    partial.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
+    partial.replace(path)

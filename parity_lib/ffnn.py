@@ -127,7 +127,7 @@ class Stack(torch.nn.Module):
         """
         gradients = {name: torch.empty_like(parameter) for name, parameter in self.named_parameters()}
         examples, neurons = labels.shape[1], self.alpha.shape[1]
-        size = max(1, 2**15 // (examples * neurons))
+        size = max(1, 2**17 // (examples * neurons))
         for first in range(0, len(labels), size):
             self._differentiate(x, labels, slice(first, first + size), gradients)
         for name, parameter in self.named_parameters():
@@ -136,23 +136,24 @@ class Stack(torch.nn.Module):
     def _differentiate(self, x: Tensor, labels: Tensor, rows: slice, gradients: dict[str, Tensor]) -> None:
         z, y = self._hidden(x, rows), labels[rows]
         if self.smoothing == 0:
-            hidden = z.relu_()
+            hidden, alpha, unit = z.relu_(), self.alpha[rows], 1.0
             slope = hidden.sign()
-        else:
-            root = (z * z).add_(self.smoothing).sqrt_()
-            hidden = z.add_(root).mul_(0.5)
-            slope = root.reciprocal_().mul_(hidden)  # the derivative of the activation is its value over the root
-        prediction = (hidden @ self.alpha[rows].unsqueeze(2)).squeeze(2) + self.offset[rows].unsqueeze(1)
+        else:  # twice the activation is z + root, twice its derivative that over root; alpha carries the half
+            root = torch.addcmul(z.new_tensor(self.smoothing), z, z).sqrt_()
+            hidden, alpha, unit = z.add_(root), self.alpha[rows] / 2, 0.5
+            slope = torch.div(hidden, root, out=root)
+        prediction = (hidden @ alpha.unsqueeze(2)).squeeze(2) + self.offset[rows].unsqueeze(1)
         upstream = (-2 / y.shape[1]) * y * (1 - y * prediction).relu()
         gradients["offset"][rows] = upstream.sum(1)
-        gradients["alpha"][rows] = (upstream.unsqueeze(1) @ hidden).squeeze(1)
-        slope.mul_(self.alpha[rows].unsqueeze(1)).mul_(upstream.unsqueeze(2))
-        gradients["bias"][rows] = (torch.ones_like(upstream).unsqueeze(1) @ slope).squeeze(1)
+        gradients["alpha"][rows] = unit * (upstream.unsqueeze(1) @ hidden).squeeze(1)
+        with_one = torch.nn.functional.pad(x[rows] if x.ndim == 3 else x, (0, 1), value=1.0)  # the bias is a weight too
         if x.ndim == 3:
-            gradients["beta"][rows] = slope.transpose(1, 2) @ x[rows]
+            summed = slope.transpose(1, 2) @ with_one.mul_(upstream.unsqueeze(2))
         else:
-            flat = slope.transpose(0, 1).reshape(len(x), -1).T @ x
-            gradients["beta"][rows] = flat.reshape(self.beta[rows].shape)
+            flat = slope.mul_(upstream.unsqueeze(2)).transpose(0, 1).reshape(len(x), -1).T @ with_one
+            summed = flat.reshape(*alpha.shape, -1)
+        summed *= alpha.unsqueeze(2)
+        gradients["beta"][rows], gradients["bias"][rows] = summed[..., :-1], summed[..., -1]
 
 
 def train_stack(
@@ -205,13 +206,21 @@ def train_stack(
 
 
 def _keep(stack: Stack, optimiser: torch.optim.Adam, rows: Tensor) -> None:
-    """Drop rows from the parameters and from what Adam remembers of them."""
+    """Drop rows, and neurons that no other row has, from the parameters and from what Adam remembers of them."""
+    present = stack.alpha[rows].ne(0).any(0)
     for parameter in stack.parameters():
-        parameter.data = parameter.data[rows]
-        parameter.grad = None
+        kept = (rows, present) if parameter.ndim > 1 else (rows,)
         state = optimiser.state[parameter]
+        parameter.data, parameter.grad = _chosen(parameter.data, *kept), None
         for name in ("exp_avg", "exp_avg_sq"):
-            state[name] = state[name][rows]
+            state[name] = _chosen(state[name], *kept)
+
+
+def _chosen(values: Tensor, *kept: Tensor) -> Tensor:
+    """The entries where a mask for each of the first axes is true."""
+    for axis, mask in enumerate(kept):
+        values = values.index_select(axis, mask.nonzero().flatten())
+    return values
 
 
 def steps_to_learn(
@@ -228,11 +237,12 @@ def steps_to_learn(
     data, held_out = torch.Generator().manual_seed(DATA_SEED), torch.Generator().manual_seed(TEST_SEED)
     stack = Stack.uniform(n, widths, seeds)
     test_x = tasks[0].sample(test, held_out)
-    test_labels = labels_of(tasks, test_x)
+    bits = torch.tensor([task.indices for task in tasks])
+    test_labels = parities(bits, test_x)
 
     def draw(rows: Tensor) -> tuple[Tensor, Tensor]:
         x = tasks[0].sample(budget.batch, data)
-        return 1 - 2 * x, labels_of([tasks[r] for r in rows.tolist()], x)
+        return 1 - 2 * x, parities(bits[rows], x)
 
     @torch.no_grad()
     def finished(rows: Tensor) -> Tensor:
@@ -305,9 +315,12 @@ def tied_accuracy(weights: Tensor, tasks: Sequence[Parity], smoothing: float = 1
 
 def labels_of(tasks: Sequence[Parity], x: Tensor) -> Tensor:
     """Labels in {-1, +1} of shared inputs (examples, n) under each task, (tasks, examples)."""
-    bits = torch.tensor([task.indices for task in tasks])
-    ones = x.T[bits].sum(1)
-    return 1 - 2 * (ones % 2)
+    return parities(torch.tensor([task.indices for task in tasks]), x)
+
+
+def parities(bits: Tensor, x: Tensor) -> Tensor:
+    """Parities in {-1, +1} of the positions (tasks, k), counted from 0, of inputs (examples, n): (tasks, examples)."""
+    return 1 - 2 * (x.T[bits].sum(1) % 2)
 
 
 def accuracy(predictions: Tensor, labels: Tensor) -> Tensor:

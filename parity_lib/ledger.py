@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from .claims import CLAIMS
-from .evidence import VERDICTS
+from .evidence import VERDICTS, ResultsError, as_rate, read_results
 from .plots import BLUE, GREY, ORANGE, RED, SKY
 
 COLOURS = dict(zip(VERDICTS, (BLUE, SKY, RED, ORANGE, GREY), strict=True))
@@ -23,13 +22,16 @@ COLOURS = dict(zip(VERDICTS, (BLUE, SKY, RED, ORANGE, GREY), strict=True))
 
 @dataclass(frozen=True)
 class Row:
-    """One claim of the ledger."""
+    """One claim of the ledger, and what its chapter (if any) found."""
 
     claim: str
-    verdict: str
-    change: str
-    numbers: Mapping[str, Any]
-    chapter: str
+    verdict: str = "not tested"
+    change: str = ""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    chapter: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.change}" if self.change else self.verdict
 
 
 def collect(chapters: Iterable[str], folder: Path | None = None) -> list[Row]:
@@ -43,25 +45,28 @@ def collect(chapters: Iterable[str], folder: Path | None = None) -> list[Row]:
     folder = folder or Path(os.environ.get("PARITY_RESULTS") or "results")
     found: dict[str, Row] = {}
     for chapter in chapters:
-        path = folder / f"{chapter}.json"
-        if not path.is_file():
-            raise FileNotFoundError(f"no results of {chapter}: run the chapters first, with `make book`")
-        for claim, content in _claims(path).items():
-            if claim not in CLAIMS or content["verdict"] not in VERDICTS:
-                raise ValueError(
-                    f"{path.name} decides {claim!r} as {content['verdict']!r}, which the ledger does not know"
-                )
+        for claim, decided in read_results(folder / f"{chapter}.json")["claims"].items():
             if claim in found:
-                raise ValueError(f"{claim} is decided twice, by {found[claim].chapter} and {chapter}")
-            found[claim] = Row(claim, content["verdict"], content["change"], content["numbers"], chapter)
-    open_row = {claim: Row(claim, "not tested", "", {}, "") for claim in CLAIMS}
-    return list((open_row | found).values())
+                raise ResultsError(f"{claim} is decided twice, by {found[claim].chapter} and {chapter}")
+            found[claim] = Row(claim, chapter=chapter, **decided)
+    return [found.get(claim, Row(claim)) for claim in CLAIMS]
 
 
 def count(rows: Iterable[Row]) -> dict[str, int]:
     """Claims by verdict, in the order of the verdicts."""
     counted = Counter(row.verdict for row in rows)
     return {verdict: counted[verdict] for verdict in VERDICTS if counted[verdict]}
+
+
+def headline(rows: Iterable[Row]) -> str:
+    """How many claims there are, by verdict, as a line of Markdown."""
+    rows = list(rows)
+    return f"**{len(rows)} claims.** " + ", ".join(f"{verdict}: {n}" for verdict, n in count(rows).items()) + "."
+
+
+def entries(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
+    """The rows with all that is known of each claim, by its id: what ``results/ledger.json`` holds."""
+    return {row.claim: asdict(CLAIMS[row.claim]) | asdict(row) for row in rows}
 
 
 def overview(rows: Iterable[Row]) -> Figure:
@@ -103,15 +108,15 @@ def table(rows: Iterable[Row]) -> str:
 
 def _table_row(row: Row) -> str:
     claim = CLAIMS[row.claim]
-    verdict = f"{row.verdict}: {row.change}" if row.change else row.verdict
-    chapter = f'<a href="{row.chapter}.html">{row.chapter}</a>' if row.chapter else ""
+    chapter = f'<a href="{row.chapter}.html#{claim.figure}">{row.chapter}</a>' if row.chapter else ""
     numbers = "".join(f"<li>{escape(line)}</li>" for line in _lines(row.numbers))
     details = f"<details><summary>numbers</summary><ul>{numbers}</ul></details>" if numbers else ""
     return (
-        f'<tr data-verdict="{escape(row.verdict)}"><td><code>{row.claim}</code><br>{escape(claim.place)}</td>'
+        f'<tr id="claim-{row.claim}" data-verdict="{escape(row.verdict)}">'
+        f"<td><code>{row.claim}</code><br>{escape(claim.place)}</td>"
         f"<td>{escape(claim.statement)}<details><summary>check</summary>{escape(claim.check)}</details></td>"
         f'<td><strong style="border-left:.5em solid {COLOURS[row.verdict]};padding-left:.4em">'
-        f"{escape(verdict)}</strong>{details}</td><td>{chapter}</td></tr>"
+        f"{escape(str(row))}</strong>{details}</td><td>{chapter}</td></tr>"
     )
 
 
@@ -120,32 +125,20 @@ def _lines(numbers: Mapping[str, Any], prefix: str = "") -> list[str]:
     lines = []
     for name, value in numbers.items():
         label = f"{prefix}{name}"
-        if isinstance(value, Mapping) and {"successes", "trials", "low", "high"} <= set(value):
-            share = f"[{value['low']:.0%}, {value['high']:.0%}]"
-            lines.append(f"{label}: {value['successes']} of {value['trials']} {share}")
-        elif isinstance(value, Mapping):
+        rate = as_rate(value)
+        if rate is None and isinstance(value, Mapping):
             lines += _lines(value, f"{label}, ")
         elif isinstance(value, float):
             lines.append(f"{label}: {value:.3g}")
         else:
-            lines.append(f"{label}: {value}")
+            lines.append(f"{label}: {rate or value}")
     return lines
-
-
-def _claims(path: Path) -> dict[str, dict[str, Any]]:
-    try:
-        claims = json.loads(path.read_text(encoding="utf-8"))["claims"]
-        return {
-            claim: {key: content[key] for key in ("verdict", "change", "numbers")} for claim, content in claims.items()
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path.name} is not a chapter's results ({type(error).__name__}: {error})") from None
 
 
 _TABLE = """
 <div class="ledger">
 <p><button type="button" data-show="" aria-pressed="true">all (@ALL)</button> @BUTTONS</p>
-<table class="table"><thead><tr><th>claim</th><th>in our words</th><th>verdict</th><th>chapter</th></tr></thead>
+<table class="table"><thead><tr><th>claim</th><th>in our words</th><th>verdict</th><th>shown in</th></tr></thead>
 <tbody>@BODY</tbody></table>
 <script>
 (() => {

@@ -64,6 +64,6 @@ LOSSES: dict[str, Loss] = {
 
 def find_loss(name: str) -> Loss:
     """The loss called ``name``; an unknown name is a ValueError that lists the known ones."""
-    if name not in LOSSES:
+    if not isinstance(name, str) or name not in LOSSES:
         raise ValueError(f"unknown loss {name!r}; known: {', '.join(LOSSES)}")
     return LOSSES[name]

@@ -7,11 +7,19 @@ Everything here is small and slow on purpose: gradients input by input, Hessians
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .attention import head_matrices, literal_prediction, position_weights, positional_code, soft_attention
+from .attention import (
+    aligned_directions,
+    head_matrices,
+    literal_prediction,
+    position_weights,
+    positional_code,
+    soft_attention,
+)
 from .losses import find_loss
 from .parity import Parity
 from .readout import zigzag
@@ -158,6 +166,35 @@ def parity_terms(risk: PopulationRisk, directions: Tensor) -> tuple[Tensor, Tens
     on_bits = torch.zeros(risk.n, dtype=torch.bool)
     on_bits[list(risk.tasks[0].indices)] = True
     return 2 * half, risk._parity * torch.where(on_bits, angles.sin(), angles.cos()).prod(1)
+
+
+@dataclass(frozen=True)
+class Trap:
+    """Heads that a run of the zigzag leaves beside the bits, and its parity signal by frequency, there and at B."""
+
+    task: Parity
+    risk: float
+    weights: Tensor
+    """summed attention, (n,)"""
+    frequencies: Tensor
+    """(M,)"""
+    stuck: Tensor
+    """(M,)"""
+    solved: Tensor
+    """(M,)"""
+
+
+def closest_alias(run: Run) -> Trap:
+    """Of the rows that do not read B (all, if every one does) the one whose bits carry closest to one third each."""
+    weights = run.attention[-1].sum(-2)
+    bits = torch.tensor([task.indices for task in run.tasks]).expand(len(weights), -1)
+    distance = (weights.gather(1, bits).mean(1) - 1 / 3).abs()
+    row = int((distance + 10 * run.recovered).argmin())
+    task, heads = run.tasks[row % len(run.tasks)], run.directions[-1, row]
+    risk = PopulationRisk(task, run.recipe.loss, run.recipe.temperature_at(task.n), run.recipe.smoothing)
+    frequencies, stuck = parity_terms(risk, heads)
+    _, solved = parity_terms(risk, 500 * aligned_directions(task.bits, task.n))
+    return Trap(task, float(risk(heads)), weights[row], frequencies, stuck, solved)
 
 
 def gradient(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Tensor:

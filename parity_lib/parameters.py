@@ -18,6 +18,7 @@ import difflib
 import io
 import json
 import re
+import reprlib
 import tokenize
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 TYPES = (*SCALARS, "list[int]", "list[float]", "list[str]")
 
 _ALLOWED = re.compile(r"([\[(][^\[\](){}]+\.\.[^\[\](){}]+[\])]|\{[^{}]+\})\s*$")
+_SHORT = reprlib.Repr()
+_SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple, _SHORT.maxstring, _SHORT.maxother = 8, 20, 20, 200, 200
 _INTERVAL = re.compile(r"([\[(])\s*(.+?)\s*\.\.\s*(.+?)\s*([\])])")
 
 
@@ -71,7 +74,7 @@ class Parameter:
         try:
             value = _parsed(self.type, text)
         except (KeyError, ValueError):
-            raise ValueError(f"{self.name} must be {self.expects}, got {text!r}") from None
+            raise ValueError(f"{self.name} must be {self.expects}, got {shown(text)}") from None
         return self.check(value)
 
 
@@ -123,10 +126,15 @@ def _number(text: str) -> float:
 def _given(kind: str, value: Any) -> str:
     """The offending value, with the way out of YAML's oldest trap: ``1e-3`` is a string there."""
     if not isinstance(value, str):
-        return repr(value)
+        return shown(value)
     trap = "float" in kind and re.fullmatch(r"[+-]?\d+e[+-]?\d+", value, re.IGNORECASE)
     hint = f" (YAML reads it as a number only with a point, {float(value):.1e})" if trap else ""
-    return f"the string {value!r}{hint}"
+    return f"the string {shown(value)}{hint}"
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: its ``repr``, cut short if it is long or deep."""
+    return _SHORT.repr(value)
 
 
 def unknown(kind: str, given: str, known: Iterable[str]) -> str:
@@ -134,7 +142,7 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> str:
     names = list(known)
     close = difflib.get_close_matches(given, names, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return f"unknown {kind} {given!r}{hint}; known: {', '.join(names) or 'none'}"
+    return f"unknown {kind} {shown(given)}{hint}; known: {', '.join(names) or 'none'}"
 
 
 def read_parameters(notebook: Path) -> tuple[Parameter, ...]:
@@ -191,12 +199,20 @@ def _check_meaning(parameters: Iterable[Parameter], values: Mapping[str, Any]) -
 
 
 def load_notebook(notebook: Path) -> dict[str, Any]:
+    """A notebook as JSON, after a look at its shape."""
     try:
-        loaded = json.loads(notebook.read_text(encoding="utf-8"))
-        return loaded if loaded["cells"] is not None else {}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        loaded: dict[str, Any] = json.loads(notebook.read_text(encoding="utf-8"))
+        if not all(map(_is_cell, loaded["cells"])):
+            raise ValueError("a cell is not as nbformat has it")
+        return loaded
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ParameterError(f"{notebook.name} cannot be read as a notebook ({reason})") from None
+
+
+def _is_cell(cell: dict[str, Any]) -> bool:
+    tags = cell["metadata"].get("tags", [])
+    return isinstance(cell["cell_type"], str) and isinstance(tags, list) and isinstance("".join(cell["source"]), str)
 
 
 def parameters_cell(notebook: Mapping[str, Any], name: str) -> Any:
@@ -272,6 +288,6 @@ def filled_in(source: str, values: Mapping[str, Any]) -> str:
 def _literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
-    if isinstance(value, str):
+    if isinstance(value, str) and value.isprintable():
         return json.dumps(value, ensure_ascii=False)
-    return repr(value).replace("inf", "1e999")
+    return repr(value) if isinstance(value, str) else repr(value).replace("inf", "1e999")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
+
+MAX_CUBE = 26  # all inputs in float64 take 14 GB there; :class:`parity_lib.risk.PopulationRisk` needs no list
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Parity:
     bits: tuple[int, ...]
 
     def __init__(self, n: int, bits: Iterable[int]) -> None:
-        if not _is_integer(n) or n < 2:
+        if not is_whole(n) or n < 2:
             raise ValueError(f"n must be a whole number of at least 2, got {n!r}")
         try:
             given = tuple(bits)
@@ -36,7 +39,7 @@ class Parity:
         if len(given) > n:
             raise ValueError(f"bits must be at most n = {n} positions, got {len(given)}")
         distinct = len(set(map(repr, given))) == len(given)
-        if not distinct or not all(_is_integer(bit) and 1 <= bit <= n for bit in given):
+        if not distinct or not all(is_whole(bit) and 1 <= bit <= n for bit in given):
             raise ValueError(f"bits must be distinct positions in 1..{n}, got {given}")
         object.__setattr__(self, "n", int(n))
         object.__setattr__(self, "bits", tuple(sorted(int(bit) for bit in given)))
@@ -60,21 +63,29 @@ class Parity:
 
     def labels(self, x: Tensor) -> Tensor:
         """Labels in {-1, +1} of inputs ``x`` (..., n) in {0, 1}; returns (...)."""
+        if not isinstance(x, Tensor) or x.ndim < 1 or x.shape[-1] != self.n:
+            raise ValueError(f"inputs must have shape (..., {self.n}), got {shape_of(x)}")
         ones = x[..., list(self.indices)].sum(-1)
         return 1 - 2 * (ones % 2)
 
     def cube(self, dtype: torch.dtype = torch.float64) -> Tensor:
         """All 2^n inputs, (2^n, n); row r holds the binary digits of r, position 1 first."""
+        if self.n > MAX_CUBE:
+            raise ValueError(f"all 2^n inputs are listed for n <= {MAX_CUBE} only, got n = {self.n}")
         return binary_digits(torch.arange(2**self.n), self.n).to(dtype)
 
     def sample(self, count: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Tensor:
         """``count`` uniform inputs, (count, n)."""
+        if not is_whole(count) or count < 0:
+            raise ValueError(f"count must be a whole number of at least 0, got {count!r}")
         return torch.randint(2, (count, self.n), generator=generator, device=generator.device).to(dtype)
 
     @classmethod
     def random(cls, n: int, k: int, generator: torch.Generator) -> Parity:
         """A parity of k of the n bits, drawn uniformly."""
-        if not _is_integer(k) or not 1 <= k <= n:
+        if not is_whole(n) or n < 2:
+            raise ValueError(f"n must be a whole number of at least 2, got {n!r}")
+        if not is_whole(k) or not 1 <= k <= n:
             raise ValueError(f"k must be a whole number in 1..{n}, got {k!r}")
         order = torch.randperm(n, generator=generator, device=generator.device)
         return cls(n, (order[:k] + 1).tolist())
@@ -86,5 +97,19 @@ def binary_digits(codes: Tensor, width: int) -> Tensor:
     return (codes.unsqueeze(-1) >> places) & 1
 
 
-def _is_integer(value: object) -> bool:
+def as_tasks(task: Parity | Sequence[Parity]) -> tuple[Parity, ...]:
+    """One or more tasks as a tuple, all with the same n and the same number of bits."""
+    tasks = (task,) if isinstance(task, Parity) else tuple(task) if isinstance(task, Sequence) else ()
+    if not tasks or any(not isinstance(t, Parity) or (t.n, t.k) != (tasks[0].n, tasks[0].k) for t in tasks):
+        raise ValueError("tasks must be one or more parities with the same n and the same number of bits")
+    return tasks
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number; a truth value is none."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def shape_of(value: object) -> object:
+    """The shape of a tensor, or the type of anything else: what a refusal says was given."""
+    return tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__

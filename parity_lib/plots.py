@@ -5,9 +5,16 @@ Figures live in one module per chapter, ``plots_<chapter>``: one function per fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+
+from .evidence import Rate
 
 # Okabe and Ito's colours: distinct for colour-blind readers and by lightness in grey.
 BLUE, ORANGE, GREEN, PURPLE, SKY, RED, GREY = (
@@ -45,6 +52,25 @@ STYLE = {
 def use_style() -> None:
     """Switch matplotlib to the book's style."""
     plt.rcParams.update(STYLE)  # type: ignore[arg-type]
+
+
+def draw_rates(
+    ax: Axes, x: Sequence[float] | np.ndarray, rates: Sequence[Rate], colour: str, marker: str, label: str | None, *,
+    full: float = 100, **line: Any,
+) -> None:  # fmt: skip
+    """Rates of success against x with their Wilson intervals, in percent, or as shares with ``full=1``."""
+    share = np.array([full * rate.share for rate in rates])
+    ends = np.array([[full * rate.low, full * rate.high] for rate in rates]).T
+    reach = np.abs(ends - share)  # a Wilson end may pass the share by a rounding error when that is 0 or 1
+    style = {"ms": 5, "capsize": 2.5, "lw": 1.6, "elinewidth": 1} | line
+    ax.errorbar(x, share, reach, color=colour, marker=marker, label=label, **style)
+
+
+def plain_log_ticks(axis: Axis) -> None:
+    """Ticks at 1, 2, 5, 10, ... of a log axis, written out: for axes of few powers of ten."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_locator(NullLocator())
 
 
 def fan(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str, dash: str = "-") -> None:

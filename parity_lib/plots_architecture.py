@@ -133,7 +133,7 @@ def model_diagram(task: Parity, x: Tensor, directions: Tensor, temperature: floa
 
 def zigzag_curves(k: int, smoothings: Sequence[float]) -> Figure:
     """The frozen head between the integers, for several smoothings."""
-    fig, ax = plt.subplots(figsize=(7.5, 3.6))
+    fig, ax = plt.subplots(figsize=(8.2, 3.6))
     s = np.linspace(0, k, 1001)
     for smoothing, colour, dash in zip(
         smoothings, (BLUE, ORANGE, RED, PURPLE, GREEN), ("-", "--", "-.", ":", "-"), strict=False

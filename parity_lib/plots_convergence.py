@@ -9,10 +9,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 from torch import Tensor
 
 from .attention import angle_to_position
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, RED, fan
+from .measure import Trap
+from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, RED, fan, plain_log_ticks
 from .training import Run
 
 DASHES = ("-", "--", "-.", ":")
@@ -69,6 +71,8 @@ def forces_against_n(lengths: Sequence[int], panels: Mapping[str, tuple[np.ndarr
         fan(ax, x, parity, BLUE, "parity signal")
         ax.set(xscale="log", yscale="log", xlabel="number of positions n", title=label)
         ax.set_xticks(x, [f"{int(n)}" for n in x], fontsize=8)
+        powers = math.log10(label_free.max() / parity[parity > 0].min())
+        ax.yaxis.set_major_locator(LogLocator(10.0 ** (20 if powers > 60 else 5 if powers > 15 else 1), numticks=30))
         ax.minorticks_off()
     axes[0, 0].set_ylabel("norm of the gradient at the start")
     axes[0, 0].legend(fontsize=9)
@@ -101,41 +105,35 @@ def landscapes(
     return fig
 
 
-def alias(weights: np.ndarray, bits: Sequence[int], omega: np.ndarray, stuck: np.ndarray, solved: np.ndarray) -> Figure:
-    """A trap of the zigzag: attention of the stuck heads, and the parity signal by frequency, stuck and solved."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.2))
-    positions = np.arange(1, len(weights) + 1)
-    colours = [GREEN if p in bits else "#b5b5b5" for p in positions]
-    left.bar(positions, weights, color=colours)
-    for height in (1 / 3, 2 / 3):
-        left.axhline(height, color=GREY, ls=":", lw=1)
-    left.set(
-        xlabel="position (green: the bits)",
-        ylabel="attention, summed over heads",
-        title="where the heads are stuck",
-        xticks=list(bits),
-        yticks=[0, 1 / 3, 2 / 3, 1],
-        yticklabels=["0", "1/3", "2/3", "1"],
-        ylim=(0, 1.1),
+def aliases(traps: Sequence[Trap]) -> Figure:
+    """Traps of the zigzag, one row each: where the heads are stuck, and which band of frequencies holds them."""
+    fig, axes = plt.subplots(
+        len(traps), 2, figsize=(8.2, 1.9 * len(traps) + 0.9), sharex="col", sharey="col", squeeze=False
     )
-    bands = np.arange(0.5, 6.6, 1.0)
-    for values, colour, shift, label in ((stuck, RED, -0.2, "stuck"), (solved, BLUE, 0.2, "solved")):
-        sums = [-values[(omega / math.pi >= low) & (omega / math.pi < low + 1)].sum() for low in bands[:-1]]
-        right.bar(np.arange(1, 7) + shift, sums, width=0.38, color=colour, label=label)
-    right.axhline(0, color="black", lw=0.8)
-    right.set(
-        xlabel="frequency band, in units of π",
-        ylabel="how much it lowers the risk",
-        title="which frequency holds them",
-        xticks=range(1, 7),
-    )
-    right.legend()
+    bands = np.arange(1, 7)
+    for (left, right), trap in zip(axes, traps, strict=True):
+        bits, positions = trap.task.bits, np.arange(1, trap.task.n + 1)
+        left.bar(positions, trap.weights.numpy(), color=[GREEN if p in bits else "#b5b5b5" for p in positions])
+        for height in (1 / 3, 2 / 3):
+            left.axhline(height, color=GREY, ls=":", lw=1)
+        left.set_yticks([0, 1 / 3, 2 / 3, 1], ["0", "1/3", "2/3", "1"])
+        left.set(title=f"B = {{{', '.join(map(str, bits))}}}", ylabel="summed attention", ylim=(0, 1.1))
+        band = (trap.frequencies / math.pi + 0.5).floor()  # band b reaches from b - 1/2 up to b + 1/2
+        for values, colour, shift, label in ((trap.stuck, RED, -0.2, "stuck"), (trap.solved, BLUE, 0.2, "solved")):
+            right.bar(
+                bands + shift, [-float(values[band == b].sum()) for b in bands], width=0.38, color=colour, label=label
+            )
+        right.axhline(0, color="black", lw=0.8)
+        right.set(ylabel="lowers the risk by", xticks=bands)
+    axes[0, 1].legend()
+    axes[-1, 0].set_xlabel("position (green: the bits)")
+    axes[-1, 1].set_xlabel("frequency band, in units of π")
     return fig
 
 
 def initial_risk(by_temperature: Mapping[str, np.ndarray], sigmoid: np.ndarray) -> Figure:
     """Exact risk at the random start, one dot per seed, by temperature; the last row is the sigmoid hinge."""
-    fig, ax = plt.subplots(figsize=(7.2, 0.5 * len(by_temperature) + 1.6))
+    fig, ax = plt.subplots(figsize=(8.2, 0.5 * len(by_temperature) + 1.6))
     rows = {
         **{f"squared hinge, τ = {name}": values for name, values in by_temperature.items()},
         "sigmoid hinge, τ = 1": sigmoid,
@@ -152,10 +150,13 @@ def initial_risk(by_temperature: Mapping[str, np.ndarray], sigmoid: np.ndarray) 
 
 def entry_gradients(sizes: Tensor) -> Figure:
     """Mean size of the gradient for each entry of a head's 4 x 4 matrix."""
-    fig, ax = plt.subplots(figsize=(4.4, 3.4))
+    fig, ax = plt.subplots(figsize=(8.2, 3.0))
     values = sizes.numpy()
     image = ax.imshow(
-        np.where(values > 0, values, np.nan), cmap="viridis", norm=LogNorm(vmin=values[0].min() / 3, vmax=values.max())
+        np.where(values > 0, values, np.nan),
+        cmap="viridis",
+        norm=LogNorm(vmin=values[0].min() / 3, vmax=values.max()),
+        aspect="auto",
     )
     for r in range(4):
         for c in range(4):
@@ -173,7 +174,8 @@ def entry_gradients(sizes: Tensor) -> Figure:
     ax.set_yticks(range(4), ["1", "2", "3", "4"])
     ax.set(xlabel="column (what it multiplies)", ylabel="row")
     ax.grid(False)
-    fig.colorbar(image, ax=ax, label="mean size of the gradient", shrink=0.85)
+    bar = fig.colorbar(image, ax=ax, label="mean size of the gradient", shrink=0.85)
+    plain_log_ticks(bar.ax.yaxis)
     return fig
 
 
@@ -192,7 +194,7 @@ def pl_ratios(trajectories: Mapping[str, tuple[np.ndarray, np.ndarray, float]]) 
 
 def constants_margin(stated: Mapping[str, float], measured: Mapping[str, float]) -> Figure:
     """Stated constants beside the largest values measured, on a log axis."""
-    fig, ax = plt.subplots(figsize=(7.2, 0.5 * len(stated) + 1.3))
+    fig, ax = plt.subplots(figsize=(8.2, 0.5 * len(stated) + 1.3))
     for row, name in enumerate(reversed(list(stated))):
         ax.plot([measured[name], stated[name]], [row, row], color="#bbbbbb", lw=2)
         ax.plot(measured[name], row, MARKERS[0], color=BLUE, ms=8, label="largest measured" if row == 0 else None)

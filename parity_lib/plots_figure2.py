@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import cycle
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
@@ -29,25 +33,57 @@ def attention_grid(runs: Mapping[str, tuple[Run, int]]) -> Figure:
     height = 2.7 if len(runs) == 1 else 1.3 * len(runs) + 0.5
     fig, axes = plt.subplots(len(runs), columns, figsize=(8.2, height), sharex=True, sharey=True, squeeze=False)
     for row, (label, (run, seed)) in zip(axes, runs.items(), strict=True):
-        attention = run.attention[:, run.seeds.index(seed)].numpy()  # (frames, heads, n)
-        for i, ax in enumerate(row):
-            image = ax.imshow(
-                attention[:, i].T,
-                origin="lower",
-                aspect="auto",
-                vmin=0,
-                vmax=1,
-                interpolation="nearest",
-                extent=(-0.5, len(attention) - 0.5, 0.5, run.task.n + 0.5),
-            )
-            ax.set_yticks(run.task.bits)
-            ax.grid(False)
+        image = _heat_maps(row, run.attention[:, run.seeds.index(seed)].numpy(), run.task.bits)
         row[0].set_ylabel(f"{label}\nposition" if label else "position", fontsize=8.5 if label else 10)
-    for i in range(columns):
-        axes[0, i].set_title(f"head {i + 1}")
-        axes[-1, i].set_xlabel("epoch")
+    _name_heads(axes)
     fig.colorbar(image, ax=axes, label="attention", pad=0.01, shrink=0.9 if len(runs) == 1 else 0.5)
     return fig
+
+
+def both_panels(heat_maps: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """The left and the right half of Figure 2 as two rows, from what the chapter recorded as ``heat_maps``."""
+    rows = [(np.array(panel["attention"]), panel["bits"]) for panel in heat_maps.values()]
+    columns = rows[0][0].shape[1]
+    fig, axes = plt.subplots(len(rows), columns, figsize=(8.2, 1.9 * len(rows) + 0.4), sharex=True, squeeze=False)
+    for row, (attention, bits) in zip(axes, rows, strict=True):
+        image = _heat_maps(row, attention, bits)
+        row[0].set_ylabel(f"B = {{{', '.join(map(str, bits))}}}\nposition")
+    _name_heads(axes)
+    fig.colorbar(image, ax=axes, label="attention", pad=0.01, shrink=0.7)
+    return fig
+
+
+def _heat_maps(row: Sequence[Axes], attention: np.ndarray, bits: Sequence[int]) -> AxesImage:
+    """One panel per head on the axes of a row, from the attention of one seed, (frames, heads, n)."""
+    frames, _, n = attention.shape
+    for i, ax in enumerate(row):
+        image = ax.imshow(
+            attention[:, i].T,
+            origin="lower",
+            aspect="auto",
+            vmin=0,
+            vmax=1,
+            interpolation="nearest",
+            extent=(-0.5, frames - 0.5, 0.5, n + 0.5),
+        )
+        _bit_ticks(ax, bits, n)
+        ax.grid(False)
+    return image
+
+
+def _bit_ticks(ax: Axes, bits: Sequence[int], n: int) -> None:
+    """Ticks at the bits; of bits that are close, the lower labels step aside, so that all can be read."""
+    steps: dict[int, int] = {}
+    for bit in sorted(bits, reverse=True):
+        taken = {step for other, step in steps.items() if other - bit < 0.14 * n}
+        steps[bit] = next(step for step in range(len(bits)) if step not in taken)
+    ax.set_yticks(bits, [f"{bit}{' ' * 5 * steps[bit]}" for bit in bits])
+
+
+def _name_heads(axes: np.ndarray) -> None:
+    for i in range(axes.shape[1]):
+        axes[0, i].set_title(f"head {i + 1}")
+        axes[-1, i].set_xlabel("epoch")
 
 
 def success_rates(rates: Mapping[str, tuple[Rate, Rate]], title: str) -> Figure:
@@ -109,6 +145,25 @@ def shared_directions(runs: Mapping[str, Run], middle: float, span: float = 2.5)
         xlabel="position a head points at, end of training",
     )
     ax.legend(loc="lower left", fontsize=9)
+    return fig
+
+
+def risk_and_forces(run: Run, forces: Mapping[str, Tensor]) -> Figure:
+    """One run: its risk, and the norm of each force on every head, (frames, heads) by the force's name."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.1))
+    updates = np.arange(len(run.risk)) * run.recipe.updates_per_epoch
+    left.plot(updates, run.risk[:, 0].numpy(), color="black", lw=2)
+    left.set(xlabel="update", ylabel="risk", title="exact population risk")
+    largest = max(float(norms.max()) for norms in forces.values())
+    for name, norms in forces.items():
+        dash = "--" if name == "label-free force" else "-"
+        if float(norms.max()) < 1e-9 * largest:  # rounding: this loss has no such force
+            right.plot([], [], dash, color=GREY, label=f"{name}: 0")
+            continue
+        for i, (values, colour) in enumerate(zip(norms.T.numpy(), cycle(HEAD_COLOURS), strict=False)):
+            right.plot(updates, values, dash, color=colour, lw=1.8, label=f"head {i + 1}, {name}")
+    right.set(xlabel="update", ylabel="norm of the gradient", yscale="log", title="forces on heads")
+    right.legend(fontsize=8)
     return fig
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from .evidence import Rate
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED, fan
+from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED, draw_rates, fan
 
 DASHES = ("-.", "--", ":", "--", "-")
 TOP = 1.12  # upper edge of the axes of risk
@@ -22,8 +23,7 @@ def risk_against_n(
     """Risk of each arm, (lengths, runs), median and quartiles with every run as a dot; and the share that succeeds."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 4.3), width_ratios=[1.25, 1])
     x = np.asarray(lengths, dtype=float)
-    spread = (x[-1] - x[0] or 1) * 0.006
-    handles = []
+    spread = (x[-1] - x[0] or 1) * 0.009
     for i, ((label, values), colour) in enumerate(zip(risks.items(), COLOURS, strict=False)):
         shift = (i - len(risks) / 2 + 0.5) * spread * 2
         fan(left, x, values, colour, label, DASHES[i])
@@ -32,19 +32,13 @@ def risk_against_n(
             for value in column[column > TOP]:  # a failed zigzag overshoots: shown at the edge, with its value
                 left.plot(at + shift, TOP, "^", color=colour, ms=5)
                 left.text(at + shift, TOP, f" {value:.1f}", color=colour, fontsize=7.5, va="center")
-        rates = success[label]
-        share = np.array([rate.share for rate in rates])
-        bars = np.array([[rate.share - rate.low, rate.high - rate.share] for rate in rates]).T.clip(0)
-        handles.append(
-            right.errorbar(x + shift, share, bars, fmt=MARKERS[i], color=colour, ms=5, lw=1.2, capsize=2, label=label)
-        )
-        right.plot(x + shift, share, linestyle=DASHES[i], color=colour, lw=1.2, alpha=0.7)
+        draw_rates(right, x + shift, success[label], colour, MARKERS[i], label, full=1, ls=DASHES[i])
     left.axhline(1, color="black", lw=0.9, ls=":")
     left.text(x[-1], 1.015, "chance", ha="right", va="bottom", fontsize=8.5)
     left.set(ylim=(-0.03, TOP + 0.03), ylabel="risk, squared hinge", xlabel="number of positions n", xticks=lengths)
     right.set(ylim=(-0.04, 1.04), ylabel="share with accuracy above 0.99")
     right.set(xlabel="number of positions n", xticks=lengths)
-    fig.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)
+    fig.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
     return fig
 
 
@@ -62,6 +56,7 @@ def hard_risks(
         ax.step(heads, corollary, where="mid", color="black", lw=1.4, label="Corollary 20")
         ax.plot(heads, linear, ":", color=RED, lw=2, label="1 - 2m/n")
         ax.set(title=f"{kind} heads", xlabel="number of heads m", ylim=(-0.03, 1.06))
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes[0, 0].set_ylabel("least risk of any classifier")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9)
@@ -87,7 +82,7 @@ def bound_against_risk(panels: Mapping[str, Mapping[str, tuple[np.ndarray, np.nd
 
 def informative_heads(lengths: Sequence[int], corollary: Sequence[int], linear: Sequence[int]) -> Figure:
     """Largest number of heads about which each bound says anything, against n."""
-    fig, ax = plt.subplots(figsize=(6.2, 3.1))
+    fig, ax = plt.subplots(figsize=(8.2, 3.3))
     ax.plot(lengths, linear, ":s", color=RED, lw=2, ms=4, label="1 - 2m/n")
     ax.plot(lengths, corollary, "-o", color="black", lw=1.5, ms=4, label="Corollary 20")
     ax.set(xscale="log", yscale="log", xlabel="number of positions n", ylabel="last m with a bound above 0")
@@ -118,7 +113,7 @@ def norm_needed(
     lengths: Sequence[int], one_head: np.ndarray, readouts: Mapping[str, np.ndarray], frozen: float
 ) -> Figure:
     """Norm that zero risk needs: one generic head (a lower bound), n separate heads (a construction), learned heads."""
-    fig, ax = plt.subplots(figsize=(7.2, 3.9))
+    fig, ax = plt.subplots(figsize=(8.2, 3.9))
     x = np.asarray(lengths, dtype=float)
     fan(ax, x, one_head, RED, "one fixed head: at least")
     for (label, values), colour, dash in zip(readouts.items(), (ORANGE, GREEN), ("--", "-."), strict=True):
@@ -131,7 +126,7 @@ def norm_needed(
 
 def risk_against_heads(heads: Sequence[int], risks: Mapping[str, np.ndarray], title: str) -> Figure:
     """Trained risk against the number of fixed heads, (heads, runs), median and quartiles with every run as a dot."""
-    fig, ax = plt.subplots(figsize=(6.6, 3.3))
+    fig, ax = plt.subplots(figsize=(8.2, 3.4))
     x = np.asarray(heads, dtype=float)
     for i, ((label, values), colour) in enumerate(zip(risks.items(), (BLUE, ORANGE), strict=True)):
         fan(ax, x, values, colour, label, DASHES[i])
@@ -143,5 +138,5 @@ def risk_against_heads(heads: Sequence[int], risks: Mapping[str, np.ndarray], ti
     ax.set_title(title, fontsize=9)
     ax.set_xticks(x, [f"{m:g}" for m in heads])
     ax.minorticks_off()
-    ax.legend(fontsize=9)
+    fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=9)
     return fig

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .evidence import Rate
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, RED, fan
+from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, RED, draw_rates, fan, plain_log_ticks
 
 DASHES = ("-", "--", "-.", ":", "-", "--")
 
@@ -45,7 +45,7 @@ def success_by_width(widths: Sequence[int], panels: Mapping[str, Mapping[str, li
     for ax, (title, lines) in zip(axes[0], panels.items(), strict=True):
         for i, (label, rates) in enumerate(lines.items()):
             at = positions + (i - len(lines) / 2 + 0.5) * 0.09
-            _rates(ax, at, rates, HEAD_COLOURS[i % 6], MARKERS[i % 6], label, DASHES[i % 6])
+            draw_rates(ax, at, rates, HEAD_COLOURS[i % 6], MARKERS[i % 6], label, full=1, ls=DASHES[i % 6])
         ax.axhline(0.5, color=GREY, lw=0.8, ls=":")
         ax.set(title=title, xlabel="hidden neurons", ylim=(-0.04, 1.04))
         ax.set_xticks(positions, [str(width) for width in widths])
@@ -69,13 +69,14 @@ def success_and_steps(
         for i, label in enumerate(success[title]):
             at = x + (i - len(success[title]) / 2 + 0.5) * gap
             colour, marker = HEAD_COLOURS[i % 6], MARKERS[i % 6]
-            _rates(top, at, success[title][label], colour, marker, label, DASHES[i % 6])
+            draw_rates(top, at, success[title][label], colour, marker, label, full=1, ls=DASHES[i % 6])
             medians = [np.median(runs) if len(runs) else np.nan for runs in steps[title][label]]
             bottom.plot(at, medians, DASHES[i % 6], color=colour, lw=1.5)
             for place, runs in zip(at, steps[title][label], strict=True):
                 bottom.plot(np.full(len(runs), place), runs, marker, color=colour, ms=3.5, alpha=0.5, mew=0)
         top.set(title=title, ylim=(-0.04, 1.04))
         bottom.set(yscale="log", xlabel="number of positions n", xticks=lengths)
+        plain_log_ticks(bottom.yaxis)
     axes[0, 0].set_ylabel("share with accuracy above 0.99")
     axes[1, 0].set_ylabel("updates until then")
     handles, labels = axes[0, 0].get_legend_handles_labels()
@@ -99,16 +100,10 @@ def missing_edge(formula: np.ndarray, exact: np.ndarray, steps: np.ndarray, trai
 
 def solver_times(lengths: Sequence[int], times: Mapping[str, np.ndarray]) -> Figure:
     """Milliseconds of the exact solvers against n, (lengths, instances) each, median and quartiles."""
-    fig, ax = plt.subplots(figsize=(6.2, 3.1))
+    fig, ax = plt.subplots(figsize=(8.2, 3.3))
     for (label, values), colour, dash in zip(times.items(), (BLUE, GREEN, ORANGE, RED), DASHES, strict=False):
         fan(ax, np.asarray(lengths, dtype=float), values, colour, label, dash)
     ax.set(yscale="log", xlabel="number of positions n", ylabel="milliseconds", xticks=lengths)
+    plain_log_ticks(ax.yaxis)
     ax.legend(fontsize=9)
     return fig
-
-
-def _rates(ax, x, rates, colour, marker, label, dash) -> None:  # type: ignore[no-untyped-def]
-    share = np.array([rate.share for rate in rates])
-    bars = np.array([[rate.share - rate.low, rate.high - rate.share] for rate in rates]).T.clip(0)
-    ax.errorbar(x, share, bars, fmt=marker, color=colour, ms=5, lw=1.1, capsize=2, label=label)
-    ax.plot(x, share, dash, color=colour, lw=1.2, alpha=0.7)

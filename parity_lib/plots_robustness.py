@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import NullLocator
 
 from .evidence import Rate
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED, fan
+from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED, SKY, draw_rates, fan, plain_log_ticks
 from .studies import Bin, Success
 
 DASHES = ("-", "--", "-.", ":")
@@ -21,17 +20,10 @@ RECIPE_STYLE = {  # the same colour and mark in every figure
     "figure2-signed": (BLUE, "o"),
     "repaired": (GREEN, "^"),
     "product-head": (PURPLE, "D"),
+    "figure2": (ORANGE, "v"),
+    "figure2-population": (SKY, "P"),
+    "later-code": (GREY, "X"),
 }
-
-
-def _rates(
-    ax: Axes, x: Sequence[float], rates: Sequence[Rate], colour: str, marker: str, label: str | None, **line: Any
-) -> None:
-    """Success in percent against x with its Wilson interval."""
-    share = np.array([100 * rate.share for rate in rates])
-    ends = np.array([[100 * rate.low, 100 * rate.high] for rate in rates]).T
-    reach = np.abs(ends - share)
-    ax.errorbar(x, share, reach, color=colour, marker=marker, capsize=2.5, lw=1.6, elinewidth=1, label=label, **line)
 
 
 def _percent_axis(ax: Axes) -> None:
@@ -53,7 +45,7 @@ def success_curves(
             aside = i - (len(series) - 1) / 2  # intervals of different recipes beside, not over, each other
             x = [value * (1 + 0.03 * aside) if log else value + 0.04 * aside for value in points]
             colour, marker = RECIPE_STYLE[label]
-            _rates(ax, x, [s.committed for s in points.values()], colour, marker, label, ms=5)
+            draw_rates(ax, x, [s.committed for s in points.values()], colour, marker, label)
             if hard:
                 share = [100 * s.hard.share for s in points.values()]
                 ax.plot(x, share, color=colour, ls=":", lw=1.3, marker=marker, ms=4, mfc="white")
@@ -62,7 +54,7 @@ def success_curves(
         if log:
             ax.set_xscale("log")
         if ticks:
-            ax.set_xticks(list(ticks), list(ticks.values()), fontsize=8)
+            ax.set_xticks(list(ticks), list(ticks.values()), fontsize=9)
             ax.minorticks_off()
     axes[0, 0].set_ylabel("pairs that succeed, %")
     handles, labels = axes[0, 0].get_legend_handles_labels()
@@ -79,7 +71,7 @@ def by_heads(
     """Number of heads: what is read off the heads (left), and how much of the risk they close (right)."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.3))
     counts = list(committed)
-    _rates(
+    draw_rates(
         left,
         [m - 0.07 for m in counts],
         list(committed.values()),
@@ -88,7 +80,7 @@ def by_heads(
         "committed: each head on a bit",
         ls="none",
     )
-    _rates(
+    draw_rates(
         left,
         [m + 0.07 for m in counts],
         list(by_weights.values()),
@@ -105,7 +97,7 @@ def by_heads(
         right.plot(m + np.linspace(-0.25, 0.25, len(values)), np.sort(values), "o", ms=3, color=BLUE, alpha=0.5, mew=0)
         right.plot([m - 0.35, m + 0.35], [np.median(values)] * 2, color="black", lw=2)
     right.axhline(100, color=GREY, ls=":", lw=1)
-    right.set_ylabel("way from guessing to least risk, %")
+    right.set_ylabel("gap to the least risk closed, %")
     for ax in (left, right):
         ax.axvline(k, color=GREEN, lw=8, alpha=0.2, zorder=0)
         ax.set(xlabel=f"heads m (green: m = k = {k})", xticks=counts)
@@ -126,8 +118,8 @@ def scale(
         x = [size * (1 + 0.04 * i) for size in points]
         colour, marker = HEAD_COLOURS[i], MARKERS[i]
         committed, hard = [s.committed for s in points.values()], [s.hard for s in points.values()]
-        _rates(a, x, committed, colour, marker, f"{label}: committed", ms=5)
-        _rates(a, x, hard, colour, marker, f"{label}: arg-max", ms=5, ls=":", mfc="white")
+        draw_rates(a, x, committed, colour, marker, f"{label}: committed")
+        draw_rates(a, x, hard, colour, marker, f"{label}: arg-max", ls=":", mfc="white")
         settled = {n: values[np.isfinite(values)] for n, values in updates[label].items()}
         settled = {n: values for n, values in settled.items() if len(values)}
         quartiles = np.array([np.quantile(v.clip(1), (0.25, 0.5, 0.75)) for v in settled.values()]).T
@@ -138,9 +130,7 @@ def scale(
     b.set(yscale="log", ylabel="update", title="when the arg-max settles on B")
     low, high = b.get_ylim()
     b.set_ylim(low / 1.5, high * 1.5)
-    b.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    b.yaxis.set_major_formatter(ScalarFormatter())
-    b.yaxis.set_minor_locator(NullLocator())
+    plain_log_ticks(b.yaxis)
     for ax, series in ((c, gradients), (d, examples)):
         for i, (label, values) in enumerate(series.items()):
             fan(ax, np.asarray(lengths, dtype=float), values, HEAD_COLOURS[i], label, DASHES[i % 4])
@@ -166,7 +156,7 @@ def dots(
                 continue
             rate = rates[column]
             ax.plot([100 * rate.low, 100 * rate.high], [y, y], color="#9db8cc", lw=4, solid_capstyle="butt")
-            ax.plot(100 * rate.share, y, "o", color=BLUE, ms=5)
+            ax.plot(100 * rate.share, y, "o", color=BLUE)
             right_half = rate.share > 0.5
             ax.annotate(
                 f"{rate.successes}/{rate.trials}",
@@ -211,18 +201,17 @@ def reliability(panels: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Figure:
         ax.plot([0, 1], [0, 100], color=GREY, ls="--", lw=1)
         for i, (label, bins) in enumerate(series.items()):
             colour, marker = ((ORANGE, "s"), (BLUE, "o"))[i % 2]
-            _rates(
+            draw_rates(
                 ax,
                 [b.confidence for b in bins],
                 [b.right for b in bins],
                 colour,
                 marker,
                 label,
-                ms=5,
                 ls=DASHES[1 - i % 2],
             )
         _percent_axis(ax)
-        ax.set(title=title, xlabel="confidence", xlim=(-0.04, 1.04))
+        ax.set(title=title, xlabel="confidence", xlim=(-0.04, 1.04), xticks=[0, 0.5, 1])
     axes[0, 0].set_ylabel("estimates that are right, %")
     axes[0, 0].legend(fontsize=8, loc="lower right")
     return fig
@@ -230,8 +219,8 @@ def reliability(panels: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Figure:
 
 def confirmation(rates: Mapping[int, Rate]) -> Figure:
     """Committed success of the repaired recipe on fresh pairs, by k, on a scale that ends at 100 %."""
-    fig, ax = plt.subplots(figsize=(6.4, 2.6))
-    _rates(ax, list(rates), list(rates.values()), BLUE, "o", None, ls="none")
+    fig, ax = plt.subplots(figsize=(8.2, 2.7))
+    draw_rates(ax, list(rates), list(rates.values()), BLUE, "o", None, ls="none")
     ax.axhline(99, color=GREEN, lw=1, ls="--", label="99 %")
     ax.axhline(98, color=GREY, lw=1, ls=":", label="98 %")
     lowest = min(100 * rate.low for rate in rates.values())

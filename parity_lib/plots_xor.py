@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from .evidence import Rate, wilson
-from .plots import BLUE, GREEN, GREY, MARKERS, ORANGE, PURPLE, RED, SKY, fan
+from .plots import BLUE, GREEN, GREY, MARKERS, ORANGE, PURPLE, RED, SKY, draw_rates, fan
 from .xor_experiments import SAMPLE_ARMS, Network, OneStep, Samples, TwoHeads, Variant, network_shape, sample_bound
 
 EMBEDDING_STYLE = {
@@ -154,7 +153,7 @@ def two_heads(example: TwoHeads, spreads: Sequence[float], rates: Mapping[str, M
         for (name, values), colour, marker, shift in zip(
             by_property.items(), (GREY, BLUE), "so", (-0.08, 0.08), strict=True
         ):
-            _rates(ax, places + shift, values, colour, marker, name)
+            draw_rates(ax, places + shift, values, colour, marker, name, full=1, ls="none")
         ax.set_xticks(places, [f"{spread:g}" for spread in spreads])
         ax.set(xlabel="spread of the start's scores", title=readout, ylim=(-0.04, 1.04))
     axes[1].set_ylabel("share of seeds")
@@ -201,10 +200,10 @@ def samples(results: Mapping[str, Mapping[int, Samples]]) -> Figure:
 
 def widths(results: Mapping[int, tuple[Sequence[int], Sequence[Rate]]]) -> Figure:
     """Share of seeds whose worst-input loss is below 0.05 against m in units of log2 d, a line for each d."""
-    fig, ax = plt.subplots(figsize=(6.4, 3.4))
+    fig, ax = plt.subplots(figsize=(8.2, 3.4))
     colours = (SKY, BLUE, GREEN, ORANGE, RED, PURPLE, "black")
     for (d, (sizes, rates)), colour, marker in zip(results.items(), colours, (*MARKERS, "*"), strict=False):
-        _rates(ax, np.asarray(sizes) / math.log2(d), rates, colour, marker, f"d = {d}", line=True)
+        draw_rates(ax, np.asarray(sizes) / math.log2(d), rates, colour, marker, f"d = {d}", full=1)
     ax.set(xlabel="m / log2 d", ylabel="seeds with worst loss below 0.05", ylim=(-0.04, 1.04), xlim=(0, None))
     ax.legend(fontsize=8, loc="lower right")
     return fig
@@ -227,8 +226,9 @@ def networks(
         ls="--",
         label="chance to read both bits",
     )
-    _rates(left, np.array([network.parameters for network in trained]), rates, RED, "s", "FFNN, trained")
-    _rates(left, np.array([transformer[0]]), [transformer[1]], BLUE, "o", "two heads, one step")
+    sizes = [network.parameters for network in trained]
+    draw_rates(left, sizes, rates, RED, "s", "FFNN, trained", full=1, ls="none")
+    draw_rates(left, [transformer[0]], [transformer[1]], BLUE, "o", "two heads, one step", full=1, ls="none")
     left.axvline(d, color="black", lw=0.8, ls=":")
     left.text(d * 1.06, 0.5, f"d = {d}", fontsize=8)
     left.set(xscale="log", xlabel="trained parameters", ylabel="share of seeds that learn", ylim=(-0.04, 1.04))
@@ -246,24 +246,3 @@ def networks(
     )
     fig.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     return fig
-
-
-def _rates(
-    ax: Axes, x: np.ndarray, rates: Sequence[Rate], colour: str, marker: str, label: str, line: bool = False
-) -> None:
-    """Shares with their Wilson intervals."""
-    share = np.array([rate.share for rate in rates])
-    # A Wilson end may pass the share by a rounding error when it is 0 or 1.
-    spread = np.array([[r.share - r.low, r.high - r.share] for r in rates]).clip(0).T
-    ax.errorbar(
-        x,
-        share,
-        yerr=spread,
-        fmt=marker,
-        ls="-" if line else "none",
-        color=colour,
-        ms=5,
-        capsize=2,
-        lw=1.2,
-        label=label,
-    )

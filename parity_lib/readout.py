@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from .parity import is_whole
+
 
 def smoothed_relu(z: Tensor, smoothing: float) -> Tensor:
     r"""The paper's activation :math:`\sigma(z) = (z + \sqrt{z^2 + b}) / 2`; b = 0 is the ReLU."""
@@ -18,6 +20,8 @@ def smoothed_relu(z: Tensor, smoothing: float) -> Tensor:
 
 def zigzag_weights(k: int) -> Tensor:
     r"""Output weights :math:`(-1)^q (8q - 4)` of the frozen head, q = 1..k."""
+    if not is_whole(k) or k < 1:
+        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
     q = torch.arange(1, k + 1, dtype=torch.float64)
     return (1 - 2 * (q % 2)) * (8 * q - 4)
 
@@ -37,8 +41,8 @@ def zigzag(s: Tensor, k: int, smoothing: float) -> Tensor:
 def zigzag_and_slope(s: Tensor, k: int, smoothing: float) -> tuple[Tensor, Tensor]:
     """:func:`zigzag` and its derivative at ``s``, without a graph: what minibatches spend their time on."""
     check_smoothing(smoothing)
-    weights = zigzag_weights(k).to(s)
     if smoothing == 0:  # piecewise linear: look the piece up
+        weights = zigzag_weights(k).to(s)
         start = weights.new_zeros(1)
         slopes = torch.cat([start, weights.cumsum(0)])
         offsets = 1 + torch.cat([start, (weights * (0.5 - torch.arange(1, k + 1).to(s))).cumsum(0)])
@@ -46,7 +50,7 @@ def zigzag_and_slope(s: Tensor, k: int, smoothing: float) -> tuple[Tensor, Tenso
         slope = slopes[piece]
         return torch.addcmul(offsets[piece], slope, s), slope
     value, slope = torch.ones_like(s), torch.zeros_like(s)
-    for q, weight in enumerate(weights.tolist(), start=1):
+    for q, weight in enumerate(zigzag_weights(k).tolist(), start=1):
         z = s + (0.5 - q)
         root = (z * z + smoothing).sqrt_()
         relu = (z + root) / 2
@@ -68,6 +72,8 @@ class FFNN1(torch.nn.Module):
     def __init__(self, inputs: int, neurons: int, smoothing: float = 0.0, generator: torch.Generator | None = None):
         super().__init__()
         check_smoothing(smoothing)
+        if not all(is_whole(size) and size >= 1 for size in (inputs, neurons)):
+            raise ValueError(f"inputs and neurons must be whole numbers of at least 1, got {inputs!r} and {neurons!r}")
         self.smoothing = smoothing
 
         def weights(*shape: int, fan: int) -> torch.nn.Parameter:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .attention import check_temperature
 from .losses import find_loss
+from .parity import is_whole
 from .readout import check_smoothing
 
 HEADS = ("zigzag", "sampled", "product")
@@ -56,11 +57,16 @@ class Recipe:
         check_temperature(self.temperature)
         if self.optimiser not in ("adam", "gd"):
             raise ValueError(f"optimiser must be adam or gd, got {self.optimiser!r}")
-        if not 0 < self.learning_rate < math.inf:
+        if not isinstance(self.learning_rate, int | float) or not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be a positive finite number, got {self.learning_rate!r}")
         for name in ("epochs", "updates_per_epoch"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+            if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {getattr(self, name)!r}")
+
+        if self.batch is not None and (not is_whole(self.batch) or self.batch < 1):
+            raise ValueError(f"batch must be a whole number of at least 1, or None, got {self.batch!r}")
+        if not is_whole(self.temperature_power) or abs(self.temperature_power) > 4:
+            raise ValueError(f"temperature_power must be a whole number in -4..4, got {self.temperature_power!r}")
 
     @property
     def updates(self) -> int:
@@ -148,6 +154,6 @@ RECIPES: dict[str, Recipe] = {
 
 def find_recipe(name: str) -> Recipe:
     """The recipe called ``name``; an unknown name is a ValueError that lists the known ones."""
-    if name not in RECIPES:
+    if not isinstance(name, str) or name not in RECIPES:
         raise ValueError(f"unknown recipe {name!r}; known: {', '.join(RECIPES)}")
     return RECIPES[name]

@@ -31,15 +31,21 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class RunError(RuntimeError):
-    """A notebook that did not finish: one sentence, and the file in ``logs/`` that tells more."""
+    """A notebook that did not finish: one sentence, and the file in ``logs/`` that tells more, if one could be kept."""
 
-    def __init__(self, sentence: str, log: Path) -> None:
-        super().__init__(f"{sentence}; see {os.path.relpath(log)}")
+    def __init__(self, sentence: str, log: Path | None) -> None:
+        super().__init__(f"{sentence}; see {os.path.relpath(log)}" if log else sentence)
         self.sentence = sentence
 
 
 class NoResultsError(RuntimeError):
     """A notebook that ran to its end without recording anything."""
+
+
+def say(text: str, end: str = "\n") -> None:
+    """Print in one write: jobs share the terminal, and an unbuffered print writes its newline apart."""
+    sys.stdout.write(text + end)
+    sys.stdout.flush()
 
 
 def run_notebook(
@@ -71,7 +77,7 @@ def run_notebook(
     failed.unlink(missing_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=build / "tmp"))
     page = scratch / f"{name}.ipynb"
-    print(f"{name}: started", flush=True)
+    say(f"{name}: started")
     started = time.perf_counter()
     try:
         _write_filled(notebook, values, page)
@@ -88,14 +94,17 @@ def run_notebook(
         os.replace(page, output)
     except Exception as error:
         sentence, story = _explain(error)
-        trace.write_text(f"{name}: {sentence}\n\n{story}\n", encoding="utf-8")
-        if page.exists():
-            os.replace(page, failed)
-        log = failed if failed.exists() else trace
+        try:
+            trace.write_text(f"{name}: {sentence}\n\n{story}\n", encoding="utf-8")
+            if page.exists():
+                os.replace(page, failed)
+        except OSError:  # a full disk: the sentence must do
+            trace.unlink(missing_ok=True)
+        log = next((path for path in (failed, trace) if path.exists()), None)
         raise RunError(f"{name}: {sentence}", log) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{name}: done in {seconds:.1f} s", flush=True)
+    say(f"{name}: done in {seconds:.1f} s")
 
 
 def _write_filled(notebook: Path, values: Mapping[str, Any], page: Path) -> None:
@@ -139,9 +148,9 @@ def _progress(name: str, scratch: Path, live: bool) -> Iterator[None]:
             if text == shown or not (live or time.monotonic() - since >= 20):
                 continue
             shown, since = text, time.monotonic()
-            print(f"\r\x1b[2K{name}: {text}" if live else f"{name}: {text}", end="" if live else "\n", flush=True)
+            say(f"\r\x1b[2K{name}: {text}" if live else f"{name}: {text}", end="" if live else "\n")
         if live:
-            print("\r\x1b[2K", end="", flush=True)
+            say("\r\x1b[2K", end="")
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -229,11 +238,21 @@ def _run_record(notebook: Path, values: Mapping[str, Any], seconds: float) -> di
         "python": platform.python_version(),
         "torch": version("torch"),
         "numpy": version("numpy"),
-        "platform": platform.platform(),
+        "platform": " ".join(filter(None, (platform.system(), platform.machine(), *platform.libc_ver()))),
+        "processor": processor(),
         "cpus": os.cpu_count(),
         "commit": _commit(notebook.parent),
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
+
+
+def processor() -> str:
+    """The processor's name: with another one, the last digits may differ."""
+    try:
+        named = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:  # not Linux
+        named = None
+    return named[1] if named else platform.processor()
 
 
 def _peak_memory_mb() -> int | None:
@@ -281,10 +300,13 @@ def main() -> int:
         output = build / "src" / "notebooks" / notebook.name
         run_notebook(notebook, values, output=output, build=build)
     except ParameterError as error:
-        print(error, flush=True)
+        say(str(error))
         return 1
     except RunError as error:
-        print(error.sentence, flush=True)
+        say(error.sentence)
+        return 1
+    except OSError as error:  # not even the folders could be made
+        say(f"{notebook.stem}: {error}")
         return 1
     return 0
 

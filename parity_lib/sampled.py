@@ -10,10 +10,13 @@ among themselves. Since :math:`\hat y^2 = 1`, the paper's squared hinge becomes
 :math:`2(1 - \mathrm{perm})` and has no label-free part. The *product head*
 :math:`\hat y = \prod_i (1 - 2 v_i)` has the same expectation without any sampling of positions, so it can
 be trained from minibatches. Chapter ``convergence`` explains why this mends what the averages break.
+
+Half-way stands the *cosine head*: it averages as the paper's does, but its read-out is a pure wave.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -28,6 +31,7 @@ SAMPLED_LOSSES = {
     "squared_hinge": "2 (1 - perm)",
     "log": "-log perm",
 }
+MAX_PERMANENT = 16
 
 
 def log_permanent(matrix: Tensor) -> Tensor:
@@ -41,7 +45,11 @@ def log_permanent(matrix: Tensor) -> Tensor:
     k = matrix.shape[-1]
     if matrix.ndim < 2 or matrix.shape[-2] != k:
         raise ValueError(f"a permanent needs square matrices, got shape {tuple(matrix.shape)}")
-    scale = matrix.amax(-1, keepdim=True).clamp_min(torch.finfo(matrix.dtype).tiny)
+    if k > MAX_PERMANENT:
+        raise ValueError(f"a permanent takes k 2^k products: k must be at most {MAX_PERMANENT}, got {k}")
+    tiny = torch.finfo(matrix.dtype).tiny
+    matrix = matrix.clamp_min(tiny)  # one over a smaller number is no number
+    scale = matrix.amax(-1, keepdim=True)
     rows = matrix / scale
     total = rows.new_ones(*rows.shape[:-2], 1)
     before: dict[tuple[int, ...], int] = {(): 0}
@@ -51,6 +59,7 @@ def log_permanent(matrix: Tensor) -> Tensor:
         columns = torch.tensor(subsets, device=rows.device)
         total = (rows[..., i, :][..., columns] * total[..., rest]).sum(-1)
         before = {subset: index for index, subset in enumerate(subsets)}
+    total = total.clamp_min(tiny)  # a permanent that underflows stays finite
     return total.squeeze(-1).log() + scale.squeeze(-1).log().sum(-1)
 
 
@@ -85,6 +94,28 @@ class SampledAttentionRisk(_Risk):
             on_bits = attention.gather(-1, bits.unsqueeze(1).expand(-1, self.k, -1))
         log = log_permanent(on_bits)
         return {"linear": 1 - log.exp(), "squared_hinge": 2 * (1 - log.exp()), "log": -log}[self.sampled_loss]
+
+
+class CosineHeadRisk(_Risk):
+    r"""Exact population risk :math:`1 - E[y \cos \pi S]` of averaging heads whose read-out is one frequency.
+
+    The cosine passes through the labels at whole sums as the zigzag does, and the series of
+    :mod:`parity_lib.risk` has a single term,
+
+    .. math:: R(c) = 1 - \prod_{j \notin B} \cos\tfrac{\pi c_j}{2} \prod_{j \in B} \sin\tfrac{\pi c_j}{2},
+
+    so there is no label-free part and no third harmonic for the heads to fall into.
+    """
+
+    def __init__(self, task: Parity | Sequence[Parity], temperature: float = 1.0, code: str = "circle") -> None:
+        super().__init__(task, "linear", temperature, 0.0, code)
+
+    def of_weights(self, weights: Tensor) -> Tensor:
+        """Risk of position weights c, (..., n) -> (...)."""
+        in_b = torch.zeros(len(self.tasks), self.n, dtype=torch.bool, device=weights.device)
+        in_b.scatter_(1, self._bits(weights.device), True)
+        angle = math.pi / 2 * weights
+        return 1 - torch.where(in_b if len(self.tasks) > 1 else in_b[0], angle.sin(), angle.cos()).prod(-1)
 
 
 class ProductHeadRisk(SampledRisk):

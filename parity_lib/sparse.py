@@ -20,7 +20,8 @@ from torch import Tensor
 
 from .attention import soft_attention
 from .parity import Parity
-from .training import _progress, initial_directions, one_thread_per_process
+from .studies import minimise
+from .training import initial_directions
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     # Each takes the bits of B, (inputs, k) in {0, 1}.
@@ -86,16 +87,8 @@ def train_sparse(
     n, k = tasks[0].n, tasks[0].k
     x = tasks[0].cube()
     targets = torch.stack([target(name, task, x) for task in tasks])
-    directions = initial_directions(range(len(tasks)), k).requires_grad_()
-    optimiser = torch.optim.Adam([directions], lr=learning_rate)
-    history = []
-    with one_thread_per_process():
-        for _ in _progress(updates, f"{name}, {readout}", progress):
-            optimiser.zero_grad()
-            risk = unexplained(soft_attention(directions, n, 1.0), x, targets, readout)
-            history.append(risk.detach())
-            risk.sum().backward()
-            optimiser.step()
-        attention = soft_attention(directions.detach(), n, 1.0)
-        history.append(unexplained(attention, x, targets, readout))
-    return SparseRun(attention, torch.stack(history))
+    directions, history = minimise(
+        lambda a: unexplained(soft_attention(a, n, 1.0), x, targets, readout),
+        initial_directions(range(len(tasks)), k), updates, learning_rate, f"{name}, {readout}", progress,
+    )  # fmt: skip
+    return SparseRun(soft_attention(directions, n, 1.0), history)

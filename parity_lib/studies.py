@@ -24,8 +24,8 @@ from .measure import gradient
 from .parity import Parity
 from .recipes import Recipe
 from .risk import aligned_hard_risk
-from .sampled import SampledAttentionRisk
-from .training import Run, _progress, initial_directions, one_thread_per_process, recovered
+from .sampled import CosineHeadRisk, SampledAttentionRisk
+from .training import Run, _progress, adam, committed, initial_directions, one_thread_per_process, recovered
 
 # Sets of bits
 
@@ -236,44 +236,71 @@ def calibration_error(bins: Sequence[Bin]) -> float:
     return sum(b.right.trials * abs(b.confidence - b.right.share) for b in bins) / total
 
 
-# Training the token columns too
+# Training what no recipe names
+
+
+def minimise(
+    objective: Callable[[Tensor], Tensor],
+    start: Tensor,
+    updates: int,
+    learning_rate: float,
+    label: str,
+    progress: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """Adam on any objective (rows, ...) -> (rows,): what the rows become, and their risk, (updates + 1, rows)."""
+    point, step, history = start.clone().requires_grad_(), adam(learning_rate), []
+    with one_thread_per_process():
+        for _ in _progress(updates, label, progress):
+            risk = objective(point)
+            history.append(risk.detach())
+            (slope,) = torch.autograd.grad(risk.sum(), point)
+            with torch.no_grad():
+                point -= step(slope)
+        end = point.detach()
+        history.append(objective(end).detach())
+    return end, torch.stack(history)
 
 
 def train_columns(
     tasks: Sequence[Parity], recipe: Recipe, seeds: Sequence[int], token_columns: bool, progress: bool = True
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Train the literal model on all 2^n inputs, with or without the entries a_11 and a_12 of every head.
 
     One set of bits per seed. The start, loss and optimiser are the recipe's. Returns the matrices at
-    the end, (seeds, heads, 4, 4).
+    the end, (seeds, heads, 4, 4), and their exact risk, (seeds,).
     """
     n, k = tasks[0].n, tasks[0].k
     x = tasks[0].cube()
     labels = torch.stack([task.labels(x) for task in tasks])
     loss, temperature = find_loss(recipe.loss), recipe.temperature_at(n)
-    start = head_matrices(initial_directions(seeds, k))[..., 0, :]
-    row = start[..., 0 if token_columns else 2 :].clone().requires_grad_()  # the trained entries of a head's first row
+    start = head_matrices(initial_directions(seeds, k))[..., 0, 0 if token_columns else 2 :]  # a head's first row
 
-    def matrices() -> Tensor:
+    def matrices(row: Tensor) -> Tensor:
         return pad(row.unsqueeze(-2), (4 - row.shape[-1], 0, 0, 3))
 
     predict = torch.func.vmap(lambda a: literal_prediction(x, a, k, temperature, recipe.smoothing))
-    optimiser = torch.optim.Adam([row], lr=recipe.learning_rate)
-    with one_thread_per_process():
-        for _ in _progress(recipe.updates, "token columns" if token_columns else "position columns", progress):
-            optimiser.zero_grad()
-            loss(labels, predict(matrices())).mean(-1).sum().backward()
-            optimiser.step()
-    return matrices().detach()
+    label = "token columns" if token_columns else "position columns"
+    end, risk = minimise(
+        lambda row: loss(labels, predict(matrices(row))).mean(-1),
+        start, recipe.updates, recipe.learning_rate, label, progress,
+    )  # fmt: skip
+    return matrices(end), risk[-1]
 
 
-def literal_risk(tasks: Sequence[Parity], matrices: Tensor, recipe: Recipe) -> Tensor:
-    """Risk of the literal model over all 2^n inputs: matrices (rows, heads, 4, 4) -> (rows,)."""
-    x = tasks[0].cube()
-    temperature = recipe.temperature_at(tasks[0].n)
-    predictions = [literal_prediction(x, a, tasks[0].k, temperature, recipe.smoothing) for a in matrices]
-    losses = [find_loss(recipe.loss)(task.labels(x), p).mean() for task, p in zip(tasks, predictions, strict=True)]
-    return torch.stack(losses)
+def cosine_head(
+    tasks: Sequence[Parity],
+    seeds: Sequence[int],
+    updates: int,
+    learning_rate: float = 0.08,
+    code: str = "circle",
+    progress: bool = True,
+) -> Success:
+    """Success of averaging heads with a cosine read-out, one task per seed, from exact gradients at temperature 1."""
+    n = tasks[0].n
+    start = initial_directions(seeds, tasks[0].k, n, code)
+    end, _ = minimise(CosineHeadRisk(tasks, 1.0, code), start, updates, learning_rate, "cosine head", progress)
+    attention = soft_attention(end, n, 1.0, code)
+    return Success(*(wilson(int(ok(attention, tasks).sum()), len(tasks)) for ok in (recovered, committed)))
 
 
 # Soft heads, read with hard attention

@@ -16,11 +16,13 @@ from torch import Tensor
 from tqdm import tqdm
 
 from .attention import angle_to_position, positional_code, soft_attention
-from .parity import Parity
+from .parity import Parity, as_tasks, is_whole
 from .recipes import Recipe, find_recipe
 from .risk import PopulationRisk, SampledRisk
 from .sampled import ProductHeadRisk, SampledAttentionRisk
 
+MAX_SEEDS = 100_000  # at once
+DIVERGED = 1e100  # a head longer than this is lost, long before its scores overflow
 COMMITTED = 0.6  # attention every head must give its own bit before a run counts as committed
 
 
@@ -98,6 +100,7 @@ def train(
     *,
     heads: int | None = None,
     device: str = "auto",
+    dtype: torch.dtype = torch.float64,
     progress: bool = True,
 ) -> Run:
     r"""Train heads from the paper's random start, every seed in the same tensor.
@@ -113,39 +116,43 @@ def train(
     seeds : how many (0, 1, ...), or which.
     heads : number of heads, k by default.
     device : ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:1`` and so on.
+    dtype : ``torch.float64``, or ``torch.float32`` with the errors stated at
+        :class:`parity_lib.risk.PopulationRisk`.
     """
-    recipe = find_recipe(recipe) if isinstance(recipe, str) else recipe
+    recipe = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
     place = resolve_device(device)
-    tasks = (task,) if isinstance(task, Parity) else tuple(task)
+    tasks = as_tasks(task)
     seeds = _seed_list(seeds)
     if len(tasks) not in (1, len(seeds)):
         raise ValueError(f"give one task, or one per seed ({len(seeds)}), got {len(tasks)}")
     heads = tasks[0].k if heads is None else heads
-    if heads < 1:
-        raise ValueError(f"heads must be at least 1, got {heads!r}")
+    if not is_whole(heads) or heads < 1:
+        raise ValueError(f"heads must be a whole number of at least 1, got {heads!r}")
+    if dtype not in (torch.float64, torch.float32):
+        raise ValueError(f"dtype must be torch.float64 or torch.float32, got {dtype!r}")
 
     with one_thread_per_process():
         exact = population_risk(tasks, recipe)
         objective = exact if recipe.batch is None else _minibatches(tasks, recipe, seeds, place)
-        directions = initial_directions(seeds, heads, tasks[0].n, recipe.code).to(place).requires_grad_()
+        directions = initial_directions(seeds, heads, tasks[0].n, recipe.code).to(place, dtype)
         step = adam(recipe.learning_rate) if recipe.optimiser == "adam" else gradient_descent(recipe.learning_rate)
         frames, risks = [], []
 
         def record() -> None:
-            frames.append(directions.detach().clone())
-            risks.append(_power(exact(directions.detach()), recipe))
+            frames.append(directions.clone())
+            value = exact(directions)
+            risks.append(value**2 if recipe.square_of_mean else value)
 
         record()
         for update in _progress(recipe.updates, recipe.name, progress):
-            (gradient,) = torch.autograd.grad(_power(objective(directions), recipe).sum(), directions)
-            with torch.no_grad():
-                directions -= step(gradient)
+            value, gradient = objective.value_and_gradient(directions)
+            directions -= step(2 * value[:, None, None] * gradient if recipe.square_of_mean else gradient)
+            if not directions.abs().amax() < DIVERGED:
+                raise FloatingPointError(
+                    f"training with {recipe.name} diverged at update {update + 1}; "
+                    f"try a smaller learning rate than {recipe.learning_rate}"
+                )
             if (update + 1) % recipe.updates_per_epoch == 0:
-                if not directions.isfinite().all():
-                    raise FloatingPointError(
-                        f"training with {recipe.name} diverged before update {update + 1}; "
-                        f"try a smaller learning rate than {recipe.learning_rate}"
-                    )
                 record()
     return Run(tasks, recipe, seeds, torch.stack(frames).cpu(), torch.stack(risks).cpu())
 
@@ -231,14 +238,15 @@ def _minibatches(
     )
 
 
-def _power(risk: Tensor, recipe: Recipe) -> Tensor:
-    return risk**2 if recipe.square_of_mean else risk
-
-
 def _seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    if not chosen or any(isinstance(s, bool) or not isinstance(s, int) or s < 0 for s in chosen):
-        raise ValueError(f"seeds must be a positive count or a list of non-negative whole numbers, got {seeds!r}")
+    chosen: tuple[int, ...] = ()
+    if is_whole(seeds):
+        chosen = tuple(range(min(seeds, MAX_SEEDS + 1)))
+    elif isinstance(seeds, Iterable):
+        chosen = tuple(seeds)
+    if not 1 <= len(chosen) <= MAX_SEEDS or not all(is_whole(seed) and 0 <= seed < 2**32 for seed in chosen):
+        allowed = f"a count in 1..{MAX_SEEDS} or a list of whole numbers in 0..2^32 - 1"
+        raise ValueError(f"seeds must be {allowed}, got {seeds!r}")
     return chosen
 
 

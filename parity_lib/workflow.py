@@ -1,28 +1,28 @@
 """The build: which notebooks to run with which parameters, what is stale, and the book at the end.
 
 Snakemake (see ``Snakefile``) decides what to run; this module tells it what a chapter depends on,
-starts it under a lock that the operating system releases when the build dies, and renders the
-pages. Everything generated lies below ``build/<profile>/``.
+starts it under a lock that the operating system releases when the build dies, here or on a cluster,
+and renders the pages. Everything generated lies below ``build/<profile>/``.
 """
 
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from .parameters import ParameterError, check_parameters, unknown
-from .runner import plain
+from .parameters import ParameterError, check_parameters, load_notebook, shown, unknown
+from .runner import plain, say
 
 
 class CheckoutError(FileNotFoundError):
@@ -44,27 +44,23 @@ def find_root(start: Path | None = None) -> Path:
 
 def find_notebook(root: Path, name: str) -> Path:
     """The notebook of a chapter by its name."""
-    return _pick("notebook", name, (root / "notebooks").glob("*.ipynb"))
+    return pick("notebook", name, (root / "notebooks").glob("*.ipynb"))
 
 
 def load_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     """``{notebook: {parameter: value}}`` of a profile, names checked, values as YAML gave them."""
-    path = _pick("profile", profile, (root / "profiles").glob("*.yml"))
-    try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise ParameterError(f"profile {profile}: not YAML ({reason})") from None
+    path = pick("profile", profile, (root / "profiles").glob("*.yml"))
+    loaded = read_yaml(path, f"profile {profile}")
     runs = loaded.get("runs") if isinstance(loaded, dict) else None
     if not isinstance(runs, dict) or not runs:
-        raise ParameterError(f"profile {profile}: it must map 'runs' to notebooks, got {loaded!r}")
+        raise ParameterError(f"profile {profile}: it must map 'runs' to notebooks, got {shown(loaded)}")
     for name, overrides in runs.items():
         try:
             find_notebook(root, str(name))
         except ParameterError as error:
             raise ParameterError(f"profile {profile}: {error}") from None
         if not isinstance(overrides, dict):
-            reason = f"{name} must map parameters to values, {{}} for none, got {overrides!r}"
+            reason = f"{name} must map parameters to values, {{}} for none, got {shown(overrides)}"
             raise ParameterError(f"profile {profile}: {reason}")
     return runs
 
@@ -80,28 +76,45 @@ def check_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     return runs
 
 
-def _pick(kind: str, name: str, candidates: Iterable[Path]) -> Path:
+def pick(kind: str, name: str, candidates: Iterable[Path]) -> Path:
+    """The file called ``name``, one of those that are there: a name is never read as a path."""
     known = {path.stem: path for path in sorted(candidates)}
     if name not in known:
         raise ParameterError(unknown(kind, name, known))
     return known[name]
 
 
-def library(root: Path, notebook: Path) -> list[Path]:
-    """The files of ``parity_lib`` that a notebook reaches by its imports, and theirs in turn."""
+def read_yaml(path: Path, what: str) -> Any:
+    """Plain values from a YAML file. Nothing in it can run code: only the safe tags of YAML are read."""
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
+        reason = " ".join(str(error).split())
+        raise ParameterError(f"{what}: not YAML ({reason})") from None
+
+
+def library(root: Path, source: Path) -> list[Path]:
+    """The files of ``parity_lib`` that a notebook or module reaches by its imports, and theirs in turn."""
     package = root / "parity_lib"
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     exports = _exports(package / "__init__.py")
+    known = {path.stem: path for path in sorted(package.glob("*.py")) if path.stem != "__init__"}
     reached: set[str] = set()
-    todo = _imported(_without_magics("\n".join(code)), exports)
+    todo = _imported(_code(source), exports, known)
     while todo:
         module = todo.pop()
-        path = package / f"{module}.py"
-        if module not in reached and path.is_file():
+        if module not in reached and module in known:
             reached.add(module)
-            todo |= _imported(path.read_text(encoding="utf-8"), exports)
-    return [package / "__init__.py", *(package / f"{module}.py" for module in sorted(reached))]
+            todo |= _imported(known[module].read_text(encoding="utf-8"), exports, known)
+    return [package / "__init__.py", *(known[module] for module in sorted(reached))]
+
+
+def _code(source: Path) -> str:
+    """The Python of a notebook or module, without the lines that only IPython understands."""
+    if source.suffix == ".py":
+        return source.read_text(encoding="utf-8")
+    cells = load_notebook(source)["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return re.sub(r"^\s*[%!].*$", "", code, flags=re.MULTILINE)
 
 
 def _exports(init: Path) -> dict[str, str]:
@@ -113,14 +126,14 @@ def _exports(init: Path) -> dict[str, str]:
     return {}
 
 
-def _without_magics(code: str) -> str:
-    return re.sub(r"^\s*[%!].*$", "", code, flags=re.MULTILINE)
-
-
-def _imported(code: str, exports: dict[str, str]) -> set[str]:
+def _imported(code: str, exports: dict[str, str], known: Iterable[str]) -> set[str]:
     """The modules of ``parity_lib`` that a piece of code names, written in any of Python's ways."""
     modules: set[str] = set()
-    for node in ast.walk(ast.parse(code)):
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError):  # its own run will say so; until then it may depend on anything
+        return set(known)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 package, _, module = alias.name.partition(".")
@@ -137,51 +150,74 @@ def _imported(code: str, exports: dict[str, str]) -> set[str]:
 
 def pages(root: Path) -> list[Path]:
     """The sources of the book besides the notebooks, relative to the root."""
-    book = (path.relative_to(root) for path in (root / "book").rglob("*") if path.is_file())
-    written = [path for path in book if "__pycache__" not in path.parts]
+    files = (path for folder in ("book", "reference") for path in (root / folder).rglob("*") if path.is_file())
+    written = [path.relative_to(root) for path in files if "__pycache__" not in path.parts]
     return [*sorted(written), Path("_config.yml"), Path("_toc.yml"), Path("references.bib")]
 
 
-def build_book(root: Path, profile: str, cores: int) -> Path:
+def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None) -> Path:
     """Bring ``build/<profile>`` up to date and return the index page.
 
     Only what changed is run. A build that was killed is resumed by calling this again.
+
+    Parameters
+    ----------
+    cores : how many notebooks may run at once on this machine.
+    cluster : a folder with Snakemake's ``config.yaml`` for a scheduler, which then takes the place of ``cores``.
     """
+    check_profile(root, profile)
+    where = executor(cores, cluster)
+    build = root / "build" / profile
+    with locked(build, f"profile {profile!r}"):
+        if cluster is None:  # on a cluster, jobs of a killed build may live on
+            shutil.rmtree(build / "tmp", ignore_errors=True)
+        (build / "logs" / "book.log").unlink(missing_ok=True)
+        finished = False
+        try:
+            finished = snakemake(root / "Snakefile", build, where)
+        finally:
+            if not finished:
+                _set_aside(build / "html", build / "html.previous")
+        if not finished:
+            raise BuildError(failures(build))
+        shutil.rmtree(build / "html.previous", ignore_errors=True)
+    return build / "html" / "index.html"
+
+
+@contextmanager
+def locked(build: Path, what: str) -> Iterator[None]:
+    """Hold a build folder alone. The lock dies with its process, so there is nothing to unlock by hand."""
     from filelock import FileLock, Timeout
 
-    check_profile(root, profile)
-    build = root / "build" / profile
     logs = build / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(build / ".lock", timeout=0):
-            shutil.rmtree(build / "tmp", ignore_errors=True)
             for old in (*logs.glob("*.error.txt"), *logs.glob("*.failed.ipynb")):
                 old.unlink()
-            (logs / "book.log").unlink(missing_ok=True)
-            finished = False
-            try:
-                finished = _snakemake(root, build, profile, cores) == 0
-            finally:
-                if not finished:
-                    _set_aside(build / "html", build / "html.previous")
-            if not finished:
-                raise BuildError(_failures(build))
-            shutil.rmtree(build / "html.previous", ignore_errors=True)
+            yield
     except Timeout:
-        raise BuildError(f"another build of profile {profile!r} is running") from None
-    return build / "html" / "index.html"
+        raise BuildError(f"another build of {what} is running") from None
 
 
-def _snakemake(root: Path, build: Path, profile: str, cores: int) -> int:
-    """Run the Snakefile; chapters speak for themselves, Snakemake's own talk goes to a log."""
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")]
-    command += ["--directory", str(build), "--config", f"profile={profile}"]
-    command += ["--cores", str(cores), "--nolock", "--rerun-incomplete", "--keep-going"]
+def executor(cores: int, cluster: Path | None) -> list[str]:
+    """Snakemake's options for this machine, or for the scheduler that ``cluster/config.yaml`` describes."""
+    if cluster is None:
+        return ["--cores", str(cores)]
+    if not (cluster / "config.yaml").is_file():
+        raise ParameterError(f"--cluster must be a folder with Snakemake's config.yaml for a scheduler, got {cluster}")
+    return ["--profile", str(cluster.absolute())]
+
+
+def snakemake(snakefile: Path, build: Path, where: list[str]) -> bool:
+    """Run a Snakefile in a build folder; jobs speak for themselves, Snakemake's own talk goes to a log."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--directory", str(build)]
+    command += ["--nolock", "--rerun-incomplete", "--keep-going", *where]
+    root = find_root(snakefile.parent)
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path, "PARITY_LEAVE_WITH_PARENT": "1"}
     with (build / "logs" / "snakemake.log").open("w") as log:
-        return subprocess.run(command, env=environment, stderr=log).returncode
+        return subprocess.run(command, env=environment, stderr=log).returncode == 0
 
 
 def _set_aside(html: Path, previous: Path) -> None:
@@ -191,7 +227,7 @@ def _set_aside(html: Path, previous: Path) -> None:
         html.rename(previous)
 
 
-def _failures(build: Path) -> str:
+def failures(build: Path) -> str:
     """One line per failure, for the end of the output."""
     logs = build / "logs"
     lines = []
@@ -199,6 +235,8 @@ def _failures(build: Path) -> str:
         sentence = trace.read_text(encoding="utf-8").partition("\n")[0]
         failed = trace.with_name(trace.name.replace(".error.txt", ".failed.ipynb"))
         lines.append(f"{sentence}; see {os.path.relpath(failed if failed.exists() else trace)}")
+    if not lines and shutil.disk_usage(build).free < 2**16:
+        lines = [f"no space is left on the disk of {os.path.relpath(build)}"]
     if not lines and (logs / "book.log").exists():
         lines = [f"book: the pages did not build; see {os.path.relpath(logs / 'book.log')}"]
     if not lines:
@@ -209,7 +247,7 @@ def _failures(build: Path) -> str:
 
 def render(root: Path, build: Path) -> int:
     """Turn the executed notebooks of ``build/src`` and the pages into ``build/html``."""
-    print("book: started", flush=True)
+    say("book: started")
     started = time.perf_counter()
     for page in pages(root):
         target = build / "src" / page
@@ -229,12 +267,12 @@ def render(root: Path, build: Path) -> int:
     if done.returncode != 0 or missing:
         complaints = [line for line in text.splitlines() if re.search("WARNING|ERROR", line)]
         complaints += [f"no page came out for {name}" for name in missing]
-        print(*complaints[:10], sep="\n", flush=True)
+        say("\n".join(complaints[:10]))
         return 1
-    shutil.rmtree(build / "html", ignore_errors=True)
+    _set_aside(build / "html", build / "html.previous")  # a book is there as a whole or not at all
     html.rename(build / "html")
     shutil.rmtree(build / "_build")
-    print(f"book: done in {time.perf_counter() - started:.1f} s", flush=True)
+    say(f"book: done in {time.perf_counter() - started:.1f} s")
     return 0
 
 

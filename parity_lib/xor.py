@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import hardshrink
 
-from .parity import _is_integer, binary_digits
+from .parity import binary_digits, is_whole
 
 EMBEDDINGS = ("characters", "balanced", "signs", "one_hot")
 XOR_LOSSES = ("hinge", "squared_hinge")
@@ -41,9 +41,9 @@ class SparseXOR:
     j: int
 
     def __post_init__(self) -> None:
-        if not _is_integer(self.d) or self.d < 3:
+        if not is_whole(self.d) or self.d < 3:
             raise ValueError(f"d must be a whole number of at least 3, got {self.d!r}")
-        if not all(_is_integer(position) and 1 <= position <= self.d for position in (self.i, self.j)):
+        if not all(is_whole(position) and 1 <= position <= self.d for position in (self.i, self.j)):
             raise ValueError(f"i and j must be positions in 1..{self.d}, got {self.i!r} and {self.j!r}")
         if self.i == self.j:
             raise ValueError(f"i and j must be two different positions in 1..{self.d}, got {self.i} twice")
@@ -91,7 +91,7 @@ def positional_embedding(name: str, d: int, m: int, generator: torch.Generator) 
     """
     if name not in EMBEDDINGS:
         raise ValueError(f"unknown embedding {name!r}; known: {', '.join(EMBEDDINGS)}")
-    if not _is_integer(m) or m < 1:
+    if not is_whole(m) or m < 1:
         raise ValueError(f"m must be a whole number of at least 1, got {m!r}")
     if name == "one_hot":
         if m != d:
@@ -286,13 +286,9 @@ def weight_gradient(task: SparseXOR, weights: Tensor, readout: str = "tent", los
 
 
 def population_gradient(
-    task: SparseXOR,
-    embedding: Tensor,
-    queries: Tensor,
-    readout: str = "tent",
-    loss: str = "hinge",
-    attention: str = "softmax",
-) -> Tensor:
+    task: SparseXOR, embedding: Tensor, queries: Tensor,
+    readout: str = "tent", loss: str = "hinge", attention: str = "softmax",
+) -> Tensor:  # fmt: skip
     """Exact gradient of the risk over all 2^d inputs with respect to the queries; (d, m) and (2, m) -> (2, m).
 
     :func:`weight_gradient` through the attention map. From the zero start every combination of read-out, loss
@@ -305,13 +301,9 @@ def population_gradient(
 
 
 def enumerated_gradient(
-    task: SparseXOR,
-    embedding: Tensor,
-    queries: Tensor,
-    readout: str = "tent",
-    loss: str = "hinge",
-    attention: str = "softmax",
-) -> Tensor:
+    task: SparseXOR, embedding: Tensor, queries: Tensor,
+    readout: str = "tent", loss: str = "hinge", attention: str = "softmax",
+) -> Tensor:  # fmt: skip
     """The same by autograd over all 2^d inputs, one by one: the yardstick for :func:`population_gradient`."""
     _check_names(readout, loss, attention)
     x = task.cube()

@@ -42,13 +42,9 @@ def _width(d: int, embedding: str) -> int:
 
 
 def zero_start_weights(
-    task: SparseXOR,
-    embedding: Tensor,
-    strengths: Tensor,
-    readout: str = "tent",
-    loss: str = "hinge",
-    attention: str = "softmax",
-) -> Tensor:
+    task: SparseXOR, embedding: Tensor, strengths: Tensor,
+    readout: str = "tent", loss: str = "hinge", attention: str = "softmax",
+) -> Tensor:  # fmt: skip
     """Attention after one exact step from zero, at each strength of the step: (steps,) -> (steps, 2, d).
 
     Both heads get the same gradient, so the second is a copy of the first.

@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,14 @@ def parity(*arguments: str, cwd: Path = ROOT, root: Path = ROOT, **variables: st
     environment = os.environ | {"PYTHONPATH": str(root)} | variables
     command = [sys.executable, "-m", "parity_lib.cli", *arguments]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
+    """Wait until something is true; a test that waits too long has failed."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
 
 
 def cell(source: str, *tags: str) -> dict[str, object]:
@@ -66,6 +76,13 @@ class Checkout:
     def parity(self, *arguments: str, cwd: Path | None = None, **variables: str) -> Done:
         return parity(*arguments, cwd=cwd or self.root, root=self.root, **variables)
 
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """The command ``parity`` in the background, with its output at hand."""
+        command = [sys.executable, "-m", "parity_lib.cli", *arguments]
+        environment = os.environ | {"PYTHONPATH": str(self.root)}
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=self.root, env=environment, stdout=pipe, stderr=pipe, text=True)
+
     def write(self, name: str, text: str) -> Path:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,8 +97,8 @@ class Checkout:
 def make_checkout(root: Path) -> Checkout:
     toy = Checkout(root)
     real = ["Snakefile", "_config.yml", "references.bib", "constraints.txt"]
-    real += ["book/_static/book.css", "book/_ext/offline_mathjax.py"]
-    real += ["book/_ext/docstring_sections.py"]
+    real += ["book/_static/book.css", "book/live/live.js", "book/_ext/offline_mathjax.py"]
+    real += [f"book/_ext/{name}.py" for name in ("docstring_sections", "this_run", "clean_downloads")]
     real += [f"parity_lib/{module}.py" for module in ("parameters", "runner", "workflow", "cli")]
     for name in real:
         (root / name).parent.mkdir(parents=True, exist_ok=True)

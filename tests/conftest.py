@@ -1,11 +1,33 @@
-"""Fixtures of all tests: the built quick book, and a tiny checkout."""
+"""Fixtures of all tests: the built quick book, a browser, a scheduler, and a tiny checkout before and after a build."""
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from checkouts import ROOT, Checkout, make_checkout, parity
+from hypothesis import settings
+from playwright.sync_api import Browser, sync_playwright
+
+settings.register_profile("any machine", settings.default, deadline=None)  # a busy one is no failure
+settings.load_profile("any machine")
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +38,55 @@ def quick_book() -> Path:
     return ROOT / "build" / "quick" / "html"
 
 
+@pytest.fixture(scope="module")  # no longer: its event loop is in the way of others
+def browser() -> Iterator[Browser]:
+    """Chromium; without one the page tests are skipped, visibly, and fail where CI is set."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        reason = "the page tests need Chromium, and none is installed"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     return make_checkout(tmp_path / "a clone with spaces")
+
+
+@pytest.fixture(scope="session")
+def first_build(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
+    """A toy checkout after its first build, and what that build printed."""
+    toy = make_checkout(tmp_path_factory.mktemp("toy") / "a clone with spaces")
+    done = toy.parity("book", "--cores", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return toy, done.stdout
+
+
+@pytest.fixture
+def built(first_build: tuple[Checkout, str], tmp_path: Path) -> Checkout:
+    """An own copy of the built toy checkout."""
+    shutil.copytree(first_build[0].root, tmp_path / "built")
+    return Checkout(tmp_path / "built")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """A folder that tells Snakemake about the stand-in scheduler; its spool lies inside."""
+    if " " in sys.executable:
+        pytest.skip("Snakemake's job scripts do not quote the path of Python, and this one holds a space")
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    call = shlex.join([sys.executable, str(ROOT / "tests/scheduler.py"), str(folder / "spool")])
+    lines = [
+        "executor: cluster-generic",
+        f"cluster-generic-submit-cmd: {json.dumps(call + ' submit')}",
+        f"cluster-generic-status-cmd: {json.dumps(call + ' status')}",
+        "jobs: 4",
+        "seconds-between-status-checks: 1",
+    ]
+    (folder / "config.yaml").write_text("\n".join(lines) + "\n")
+    return folder

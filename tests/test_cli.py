@@ -50,7 +50,8 @@ def test_run_help_shows_the_parameters(checkout: Checkout) -> None:
         (["run", "alpha", "-p", "stepz", "3"], "alpha: unknown parameter 'stepz'"),
         (["run", "alpha", "-p", "steps", "-1"], "alpha: steps must be an int in [1..100], got -1"),
         (["run", "alpha", "-p", "rate", "nan"], "alpha: rate must be a float in (0..1], got nan"),
-        (["run", "alpha", "--output", "notebooks"], "holds the sources, choose another folder"),
+        (["run", "alpha", "--output", "notebooks"], "lies among the sources, choose a folder below build or elsewhere"),
+        (["book", "--cluster", "nowhere"], "--cluster must be a folder with Snakemake's config.yaml for a scheduler"),
         (["book", "--profile", "fast"], "unknown profile 'fast'; known: quick, slow"),
     ],
 )
@@ -103,8 +104,8 @@ def test_a_failure_in_a_notebook_ends_with_status_1_and_says_where_to_look(
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(checkout: Checkout) -> None:
-    checkout.write("occupied", "a file")
-    done = checkout.parity("run", "beta", "--output", "occupied/folder")
+    checkout.write("build/occupied", "a file")
+    done = checkout.parity("run", "beta", "--output", "build/occupied/folder")
     assert done.returncode == 1
     assert "occupied" in done.stderr and len(done.stderr.splitlines()) == 1
 

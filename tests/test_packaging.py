@@ -48,7 +48,7 @@ def closure(requirements: list[str]) -> set[str]:
 
 def all_requirements() -> list[str]:
     extras = PROJECT["optional-dependencies"]
-    return [*PROJECT["dependencies"], *extras["book"], *extras["test"]]
+    return [*PROJECT["dependencies"], *extras["binder"], *extras["book"], *extras["test"]]
 
 
 def test_every_package_that_is_needed_is_pinned() -> None:
@@ -69,7 +69,8 @@ def test_binder_gets_the_same_packages_in_the_same_versions() -> None:
     python = conda.pop("python")
     assert python in PROJECT["requires-python"]
     named = {CONDA_NAMES.get(name, name): version for name, version in conda.items()}
-    assert set(named) == {Requirement(text).name for text in PROJECT["dependencies"]}
+    needed = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["binder"]]
+    assert set(named) == {Requirement(text).name for text in needed}
     versions = pins()
     for name, version in named.items():
         assert f"{versions[name]}.".startswith(f"{version}."), name

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
-from checkouts import ROOT, Checkout, make_checkout, write_notebook
+from checkouts import ROOT, Checkout, wait_for, write_notebook
 from filelock import FileLock
 
 from parity_lib.workflow import find_root, library, pages
 
 INDEX = "build/quick/html/index.html"
-
-
-@pytest.fixture(scope="module")
-def first_build(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
-    """A toy checkout after its first build, and what that build printed."""
-    toy = make_checkout(tmp_path_factory.mktemp("toy") / "a clone with spaces")
-    done = toy.parity("book", "--cores", "2")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return toy, done.stdout
-
-
-@pytest.fixture
-def built(first_build: tuple[Checkout, str], tmp_path: Path) -> Checkout:
-    """An own copy of the built toy checkout."""
-    shutil.copytree(first_build[0].root, tmp_path / "built")
-    return Checkout(tmp_path / "built")
 
 
 def started(stdout: str) -> set[str]:
@@ -62,7 +41,7 @@ def test_nothing_is_run_when_nothing_changed(built: Checkout) -> None:
     before = time.monotonic()
     done = built.parity("book")
     assert done.stdout == f"{INDEX}\n"
-    assert time.monotonic() - before < 20
+    assert time.monotonic() - before < 60  # a few seconds; a busy machine may take longer and is no failure
 
 
 def test_a_changed_module_runs_only_the_chapters_that_reach_it(built: Checkout) -> None:
@@ -118,7 +97,7 @@ def test_a_second_build_at_the_same_time_is_refused(built: Checkout) -> None:
     assert done.stderr == "another build of profile 'quick' is running\n"
 
 
-@pytest.mark.parametrize("victim", ["parity", "snakemake", "everything"])
+@pytest.mark.parametrize("victim", ["parity", "snakemake"])  # of the whole family: tests/test_faults.py
 def test_a_killed_build_leaves_no_orphan_and_resumes(built: Checkout, victim: str) -> None:
     waiting = built.root / "waiting"
     write_notebook(
@@ -130,27 +109,12 @@ def test_a_killed_build_leaves_no_orphan_and_resumes(built: Checkout, victim: st
         "from parity_lib import record",
         'record("beta", seed=seed)',
     )
-    build = subprocess.Popen(
-        [sys.executable, "-m", "parity_lib.cli", "book"],
-        cwd=built.root,
-        env=os.environ | {"PYTHONPATH": str(built.root)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 120
-    while not waiting.exists():
-        assert build.poll() is None and time.monotonic() < deadline
-        time.sleep(0.1)
+    build = built.start("book")
+    wait_for(waiting.exists)
     family = psutil.Process(build.pid).children(recursive=True)
     assert len(family) >= 3  # snakemake, runner, kernel
-    if victim != "snakemake":
-        build.kill()
-    if victim == "snakemake":
-        family[0].kill()
-    elif victim == "everything":
-        for process in family:
-            process.kill()
-    build.wait(timeout=30)
+    (build if victim == "parity" else family[0]).kill()
+    build.communicate(timeout=30)
     _, alive = psutil.wait_procs(family, timeout=30)
     assert alive == []
     assert not (built.root / "build/quick/src/notebooks/beta.ipynb").exists()

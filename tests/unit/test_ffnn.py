@@ -71,11 +71,11 @@ def test_a_stacked_run_is_the_run_alone_and_absent_neurons_stay_absent():
     assert together.beta[0, 2:].abs().max() == 0 and together.alpha[0, 2:].abs().max() == 0
 
 
-def test_rows_that_finish_leave_and_the_others_train_on_unchanged():
+def test_rows_that_finish_leave_with_their_neurons_and_the_others_train_on_unchanged():
     task = Parity(5, (1, 4))
     x = task.cube()
     labels = task.labels(x)
-    full, short = Stack.uniform(5, [3, 3], [1, 2]), Stack.uniform(5, [3, 3], [1, 2])
+    full, short = Stack.uniform(5, [4, 3], [1, 2]), Stack.uniform(5, [4, 3], [1, 2])
 
     def draw(rows):
         return 1 - 2 * x, labels.expand(len(rows), -1)
@@ -83,7 +83,9 @@ def test_rows_that_finish_leave_and_the_others_train_on_unchanged():
     train_stack(full, draw, 20, 0.05)
     done = train_stack(short, draw, 20, 0.05, finished=lambda rows: rows == 0, every=10)
     assert done.tolist() == [10, 0]
-    assert torch.allclose(short.beta[0], full.beta[1], atol=1e-12)
+    assert short.beta.shape == (1, 3, 5) and short.offset.shape == (1,)
+    assert torch.allclose(short.beta[0], full.beta[1, :3], atol=1e-12)
+    assert torch.allclose(short.alpha[0], full.alpha[1, :3], atol=1e-12)
 
 
 def test_a_wide_network_learns_the_parity_of_two_bits_and_the_run_repeats_itself():

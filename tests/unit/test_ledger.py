@@ -1,13 +1,14 @@
 """The ledger collects what chapters recorded, and nothing else."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from parity_lib import wilson
 from parity_lib.claims import CLAIMS
-from parity_lib.evidence import Verdict, record
-from parity_lib.ledger import collect, count, overview, table
+from parity_lib.evidence import ResultsError, Verdict, record
+from parity_lib.ledger import collect, count, entries, overview, table
 
 
 @pytest.fixture
@@ -35,10 +36,11 @@ def test_every_claim_has_a_row_and_what_no_chapter_decides_is_not_tested(results
 
 def test_the_table_shows_checks_numbers_and_changes_and_escapes_them(results):
     html = table(collect(["one", "two"]))
-    assert html.count("<tr data-verdict") == len(CLAIMS)
+    assert html.count("<tr id=") == len(CLAIMS)
     assert "rate: 1 of 4 [5%, 70%]" in html
     assert "by, plus: 3.9" in html
     assert "a minus &lt;sign&gt;" in html
+    assert '<a href="one.html#fig-success-left">' in html  # to the figure that shows it
     assert "http" not in html and "@" not in html
 
 
@@ -47,20 +49,39 @@ def test_the_overview_names_every_claim(results):
     assert {text.get_text() for text in fig.axes[0].texts} == set(CLAIMS)
 
 
+def test_the_ledger_keeps_all_that_is_known_of_a_claim(results):
+    kept = entries(collect(["one", "two"]))
+    assert list(kept) == list(CLAIMS)
+    assert kept["fig2-left"] == asdict(CLAIMS["fig2-left"]) | {
+        "claim": "fig2-left",
+        "verdict": "fails",
+        "change": "",
+        "numbers": {"rate": asdict(wilson(1, 4))},
+        "chapter": "one",
+    }
+
+
 def test_a_claim_decided_twice_is_an_error(results):
     record("three", {}, {}, {"expr-ffnn": Verdict("fails", {})})
-    with pytest.raises(ValueError, match="expr-ffnn is decided twice, by one and three"):
+    with pytest.raises(ResultsError, match="expr-ffnn is decided twice, by one and three"):
         collect(["one", "three"])
 
 
-def test_missing_and_broken_results_are_refused_in_one_sentence(results):
-    with pytest.raises(FileNotFoundError, match="no results of four: run the chapters first"):
-        collect(["four"])
-    (results / "broken.json").write_text('{"claims": {"expr-ffnn": {}}}')
-    with pytest.raises(ValueError, match=r"broken\.json is not a chapter's results"):
-        collect(["broken"])
-    (results / "odd.json").write_text(
-        json.dumps({"claims": {"no-such": {"verdict": "holds", "change": "", "numbers": {}}}})
-    )
-    with pytest.raises(ValueError, match=r"odd\.json decides 'no-such'"):
+@pytest.mark.parametrize(
+    ("claims", "sentence"),
+    [
+        ({"expr-ffnn": {}}, r"odd\.json: expr-ffnn must have a verdict, numbers and a change"),
+        ({"no-such": {"verdict": "holds", "change": "", "numbers": {}}}, r"odd\.json decides 'no-such'"),
+        ({"expr-ffnn": {"verdict": "true", "change": "", "numbers": {}}}, "unknown verdict 'true' of expr-ffnn"),
+    ],
+)
+def test_broken_results_are_refused_in_one_sentence(results, claims, sentence):
+    content = {"notebook": "odd", "parameters": {}, "numbers": {}, "claims": claims}
+    (results / "odd.json").write_text(json.dumps(content))
+    with pytest.raises(ResultsError, match=sentence):
         collect(["odd"])
+
+
+def test_missing_results_are_refused_in_one_sentence(results):
+    with pytest.raises(ResultsError, match=r"there is no .*four\.json: run the chapters first"):
+        collect(["four"])

@@ -14,6 +14,7 @@ import torch
 from parity_lib import (
     RECIPES,
     Parity,
+    measure,
     plots,
     plots_architecture,
     plots_convergence,
@@ -47,6 +48,32 @@ def test_heat_maps_show_the_attention_the_model_used(run):
         assert ax.images[0].get_clim() == (0, 1)
         assert list(ax.get_yticks()) == [2, 5]
         assert ax.get_xlabel() == "epoch"
+
+
+def test_one_run_shows_its_risk_and_the_force_on_every_head(run):
+    signal = torch.rand(4, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    fig = plots_figure2.risk_and_forces(run, {"label-free force": signal * 1e-15, "parity signal": signal})
+    left, right = fig.axes
+    assert list(left.lines[0].get_xdata()) == [0, 2, 4, 6]
+    assert np.array_equal(left.lines[0].get_ydata(), run.risk[:, 0].numpy())
+    labels = ["label-free force: 0", "head 1, parity signal", "head 2, parity signal"]
+    assert [line.get_label() for line in right.lines] == labels
+    assert np.array_equal(right.lines[2].get_ydata(), signal[:, 1].numpy())
+
+
+@pytest.mark.parametrize("bits", [(5, 16, 17), (15, 16, 17), (8, 11, 18)])
+def test_labels_of_neighbouring_bits_do_not_cover_each_other(bits):
+    run = train(Parity(20, bits), SHORT, seeds=[0], progress=False)
+    fig = plots_figure2.attention_grid({"one": (run, 0), "two": (run, 0)})
+    fig.canvas.draw()
+    for panel in (fig.axes[0], fig.axes[3]):
+        boxes = []
+        for label in panel.get_yticklabels():
+            box = label.get_window_extent()
+            label.set_text(label.get_text().rstrip())
+            box.x1 = box.x0 + label.get_window_extent().width  # the digits alone
+            boxes.append(box.shrunk(1.0, 0.8))
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
 def test_the_diagram_prints_the_numbers_of_the_model():
@@ -90,7 +117,7 @@ def test_the_figures_of_convergence_draw(run):
         plots_convergence.two_forces({"one": (run, label_free, parity), "none": (run, 0 * label_free, parity)}),
         plots_convergence.forces_against_n([10, 20, 40, 80], {"one": (ramp, ramp / 2)}),
         plots_convergence.landscapes({"a": torch.rand(9, 9), "b": torch.rand(9, 9)}, {"a": run, "b": run}, (2, 5), 9),
-        plots_convergence.alias(np.full(9, 0.3), (2, 5), np.linspace(0, 20, 30), np.ones(30), np.ones(30)),
+        plots_convergence.aliases([measure.closest_alias(run)] * 2),
         plots_convergence.initial_risk({"1": np.ones(3)}, np.ones(3)),
         plots_convergence.entry_gradients(torch.diag(torch.ones(4)) + torch.tensor([[1.0] * 4] + [[0.0] * 4] * 3)),
         plots_convergence.pl_ratios({"k = 2": (ramp, ramp, 0.1)}),

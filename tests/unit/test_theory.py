@@ -12,6 +12,7 @@ from parity_lib.attention import aligned_directions
 from parity_lib.measure import (
     angle_landscape,
     attention_jacobian,
+    closest_alias,
     conflicting_share,
     force_norms,
     full_matrix_gradient,
@@ -128,6 +129,18 @@ def test_the_parity_terms_sum_to_the_parity_part_of_the_risk():
     omega, terms = parity_terms(risk, heads)
     assert float(terms.sum()) == pytest.approx(float(risk.forces()[1](heads)), abs=1e-12)
     assert omega[1] == pytest.approx(2 * float(omega[0]))
+
+
+def test_the_closest_alias_is_the_trap_of_the_third_harmonic():
+    tasks = [Parity(20, (7, 10, 17, 20)), Parity(20, (2, 7, 12, 17))]  # a trap, and a set that is found
+    run = train(tasks, replace(RECIPES["figure2-signed"], epochs=1, updates_per_epoch=600), 2, progress=False)
+    trap = closest_alias(run)
+    assert run.recovered.tolist() == [False, True] and trap.task == tasks[0]
+    assert trap.weights[list(trap.task.indices)].tolist() == pytest.approx([1 / 3] * 4, abs=0.05)
+    assert trap.risk == pytest.approx(float(run.risk[-1, 0]), abs=1e-9)
+    third = (trap.frequencies / math.pi).round() == 3
+    assert -trap.stuck[third].sum() > 0.9 * -trap.stuck.sum()
+    assert -trap.solved[third].sum() < 0.3 * -trap.solved.sum()
 
 
 def test_the_landscape_is_the_risk_at_every_pair_of_angles():

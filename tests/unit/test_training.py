@@ -90,6 +90,15 @@ def test_the_same_call_twice_gives_the_same_bits(name):
     assert torch.equal(first.directions, second.directions) and torch.equal(first.risk, second.risk)
 
 
+@pytest.mark.parametrize("name", RECIPES)
+def test_single_precision_follows_double_precision(name):
+    recipe = short(name, **({"batch": 500} if RECIPES[name].batch else {}))
+    single, double = (train(LEFT, recipe, seeds=3, dtype=d, progress=False) for d in (torch.float32, torch.float64))
+    assert single.directions.dtype == single.risk.dtype == torch.float32
+    assert torch.allclose(single.directions.double(), double.directions, atol=1e-3)
+    assert torch.allclose(single.risk.double(), double.risk, atol=1e-3)
+
+
 def test_gradient_descent_lowers_the_exact_risk():
     run = train(LEFT, replace(short("theory", learning_rate=1e-3), epochs=5), seeds=8, progress=False)
     assert (run.risk[1:] < run.risk[:-1]).all()
@@ -183,10 +192,11 @@ def test_progress_goes_to_the_file_that_the_runner_names(tmp_path, monkeypatch):
     ("call", "sentence"),
     [
         (lambda: train(LEFT, "figure3"), "unknown recipe 'figure3'; known: theory, figure2,"),
-        (lambda: train(LEFT, "theory", seeds=0), "seeds must be a positive count or a list of non-negative"),
-        (lambda: train(LEFT, "theory", seeds=[-1]), "seeds must be a positive count or a list of non-negative"),
+        (lambda: train(LEFT, "theory", seeds=0), "seeds must be a count in 1..100000 or a list of whole numbers"),
+        (lambda: train(LEFT, "theory", seeds=[-1]), "seeds must be a count in 1..100000 or a list of whole numbers"),
         (lambda: train([LEFT, LEFT], "theory", seeds=3), "give one task, or one per seed (3), got 2"),
-        (lambda: train(LEFT, "theory", heads=0), "heads must be at least 1, got 0"),
+        (lambda: train(LEFT, "theory", heads=0), "heads must be a whole number of at least 1, got 0"),
+        (lambda: train(LEFT, "theory", dtype=torch.int32), "dtype must be torch.float64 or torch.float32"),
         (lambda: train(LEFT, "theory", device="tpu"), "device must be auto, cpu, cuda or cuda:N, got 'tpu'"),
         (lambda: train(LEFT, "theory", device="mps"), "device must be auto, cpu, cuda or cuda:N, got 'mps'"),
         (lambda: resolve_device("cuda:99"), "device 'cuda:99' is not there: torch sees"),
@@ -207,5 +217,5 @@ def test_bad_calls_are_refused_in_one_sentence(call, sentence):
 
 
 def test_divergence_is_an_error_that_names_the_rate():
-    with pytest.raises(FloatingPointError, match="theory diverged before update 3; try a smaller learning rate"):
+    with pytest.raises(FloatingPointError, match="theory diverged at update 1; try a smaller learning rate"):
         train(LEFT, short("theory", learning_rate=1e308), seeds=1, progress=False)

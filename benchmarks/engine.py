@@ -26,7 +26,7 @@ def against_enumeration(loss: str, temperature: float, accuracy: float | None, n
     fast = PopulationRisk(task_of(n), loss, temperature, accuracy=accuracy)
     slow = EnumeratedRisk(task_of(n), loss, temperature)
     angles = torch.rand(seeds, n, fast.frequencies, dtype=torch.float64)
-    times = in_turns({"fast": lambda: fast.value_and_gradient(directions), "cosine": angles.cos}, rounds=41)
+    times = in_turns({"fast": lambda: fast.value_and_gradient(directions), "cosine": angles.cos}, rounds=201)
     few = directions[:4]
     times |= in_turns({"slow": lambda: slow.value_and_gradient(few)}, rounds=3, steps=1)
     (value, gradient), (exact, exact_gradient) = fast.value_and_gradient(few), slow.value_and_gradient(few)
@@ -47,7 +47,8 @@ def against_cosine(n: int, seeds: int, loss: str = "sigmoid_hinge") -> dict:
     """Time of value and gradient, and of one plain cosine over (seeds, n, M)."""
     risk, directions = PopulationRisk(task_of(n), loss), initial_directions(range(seeds), 3)
     angles = torch.rand(seeds, n, risk.frequencies, dtype=torch.float64)
-    times = in_turns({"fast": lambda: risk.value_and_gradient(directions), "cosine": angles.cos}, rounds=21)
+    rounds = 201 if n < 100 else 21  # a second or so of each: a shorter look catches the machine in one mood
+    times = in_turns({"fast": lambda: risk.value_and_gradient(directions), "cosine": angles.cos}, rounds)
     return {"n": n, "seeds": seeds, "loss": loss, "frequencies": risk.frequencies, "ms": times["fast"],
             "times one cosine": times["fast"] / times["cosine"]}  # fmt: skip
 

@@ -54,10 +54,10 @@ def soft_attention(directions: Tensor, n: int, temperature: float, code: str = "
     (..., heads, n), each row a distribution over the positions.
     """
     check_temperature(temperature)
-    scores = _scores(directions, n, code) / temperature
-    if not scores.isfinite().all():
+    attention = torch.softmax(_scores(directions, n, code) / temperature, dim=-1)
+    if attention.sum().isnan():  # a code has both signs, so an infinite direction gives some score of plus infinity
         raise ValueError(f"directions over the temperature {temperature:g} must be finite, got nan or inf")
-    return torch.softmax(scores, dim=-1)
+    return attention
 
 
 def hard_attention(directions: Tensor, n: int) -> Tensor:
@@ -85,7 +85,7 @@ def position_weights(attention: Tensor, k: int) -> Tensor:
 
     The classification head reads :math:`k v^*_1 = \sum_j c_j x_j`; always :math:`\sum_j c_j = k`.
     """
-    return attention.mean(-2) * k
+    return attention.sum(-2) * (k / attention.shape[-2])
 
 
 def angle_to_position(directions: Tensor, n: int) -> Tensor:

@@ -14,7 +14,7 @@ from parity_lib.training import adam
 MODELS, BATCH, RATE, DECAY = 16, 64, 1e-3, 0.1
 
 
-def compare(n: int, rounds: int = 7) -> dict:
+def compare(n: int, rounds: int = 15) -> dict:
     """Milliseconds per model and step of both."""
     keep_freed_memory()
     encoder = Encoder(n)

@@ -168,11 +168,13 @@ def adam(rate: float, decay: tuple[float, float] = (0.9, 0.999), floor: float = 
 
     def step(gradient: Tensor) -> Tensor:
         nonlocal count, mean, square
+        if count == 0:
+            mean, square = torch.zeros_like(gradient), torch.zeros_like(gradient)
         count += 1
-        mean = decay[0] * mean + (1 - decay[0]) * gradient
-        square = decay[1] * square + (1 - decay[1]) * gradient * gradient
+        mean.mul_(decay[0]).add_(gradient, alpha=1 - decay[0])
+        square.mul_(decay[1]).addcmul_(gradient, gradient, value=1 - decay[1])
         scale = (square / (1 - decay[1] ** count)).sqrt_().add_(floor)
-        return rate / (1 - decay[0] ** count) * mean / scale
+        return (mean / scale).mul_(rate / (1 - decay[0] ** count))
 
     return step
 

@@ -44,7 +44,7 @@ def fresh_process(program: str) -> dict[str, float]:
     )
     done = subprocess.run([sys.executable, "-c", program + tail], check=True, capture_output=True, text=True)
     peak, seconds = map(float, done.stdout.split())
-    return {"peak_gb": peak / 1e9, "seconds": seconds}
+    return {"peak GB": peak / 1e9, "seconds": seconds}
 
 
 def machine() -> dict[str, object]:

@@ -18,6 +18,13 @@ from .evidence import VERDICTS, ResultsError, as_rate, read_results
 from .plots import BLUE, GREY, ORANGE, RED, SKY
 
 COLOURS = dict(zip(VERDICTS, (BLUE, SKY, RED, ORANGE, GREY), strict=True))
+IN_A_SENTENCE = {  # of one claim, of several
+    "holds": ("holds as printed", "hold as printed"),
+    "holds with a change": ("holds only with a change, which is named", "hold only with a change, which is named"),
+    "fails": ("fails", "fail"),
+    "vacuous here": ("is vacuous here", "are vacuous here"),
+    "not tested": ("is not tested", "are not tested"),
+}
 
 
 @dataclass(frozen=True)
@@ -59,9 +66,10 @@ def count(rows: Iterable[Row]) -> dict[str, int]:
 
 
 def headline(rows: Iterable[Row]) -> str:
-    """How many claims there are, by verdict, as a line of Markdown."""
+    """How many claims there are and what became of them, as a line of Markdown."""
     rows = list(rows)
-    return f"**{len(rows)} claims.** " + ", ".join(f"{verdict}: {n}" for verdict, n in count(rows).items()) + "."
+    said = [f"{n} {IN_A_SENTENCE[verdict][n > 1]}" for verdict, n in count(rows).items()]
+    return f"**{len(rows)} claims:** " + "; ".join(said) + "."
 
 
 def entries(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
@@ -124,15 +132,20 @@ def _lines(numbers: Mapping[str, Any], prefix: str = "") -> list[str]:
     """Numbers as short lines; a rate as k of N with its interval."""
     lines = []
     for name, value in numbers.items():
-        label = f"{prefix}{name}"
+        label = f"{prefix}{name}".replace("_", " ")
         rate = as_rate(value)
         if rate is None and isinstance(value, Mapping):
             lines += _lines(value, f"{label}, ")
-        elif isinstance(value, float):
-            lines.append(f"{label}: {value:.3g}")
         else:
-            lines.append(f"{label}: {rate or value}")
+            lines.append(f"{label}: {rate or _short(value)}")
     return lines
+
+
+def _short(value: Any) -> str:
+    """A number with three digits, a list of them, or any other value as it is."""
+    if isinstance(value, list):
+        return ", ".join(map(_short, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 _TABLE = """

@@ -8,7 +8,7 @@ import pytest
 from parity_lib import wilson
 from parity_lib.claims import CLAIMS
 from parity_lib.evidence import ResultsError, Verdict, record
-from parity_lib.ledger import collect, count, entries, overview, table
+from parity_lib.ledger import collect, count, entries, headline, overview, table
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def results(tmp_path, monkeypatch):
         {},
         {"expr-ffnn": Verdict("holds", {"risk": 0.0}), "fig2-left": Verdict("fails", {"rate": wilson(1, 4)})},
     )
-    record("two", {}, {}, {"jacobian-sign": Verdict("holds with a change", {"by": {"plus": 3.9}}, "a minus <sign>")})
+    record("two", {}, {}, {"jacobian-sign": Verdict("holds with a change", {"off_by": {"plus": [3.94321, 4]}}, "a minus <sign>")})
     record("stray", {}, {}, {"lemma-8": Verdict("fails", {})})
     return tmp_path
 
@@ -34,11 +34,18 @@ def test_every_claim_has_a_row_and_what_no_chapter_decides_is_not_tested(results
     assert count(rows) == {"holds": 1, "holds with a change": 1, "fails": 1, "not tested": len(CLAIMS) - 3}
 
 
+def test_the_headline_says_what_holds_as_printed(results):
+    assert headline(collect(["one", "two"])) == (
+        f"**{len(CLAIMS)} claims:** 1 holds as printed; 1 holds only with a change, which is named; 1 fails; "
+        f"{len(CLAIMS) - 3} are not tested."
+    )
+
+
 def test_the_table_shows_checks_numbers_and_changes_and_escapes_them(results):
     html = table(collect(["one", "two"]))
     assert html.count("<tr id=") == len(CLAIMS)
     assert "rate: 1 of 4 [5%, 70%]" in html
-    assert "by, plus: 3.9" in html
+    assert "off by, plus: 3.94, 4" in html
     assert "a minus &lt;sign&gt;" in html
     assert '<a href="one.html#fig-success-left">' in html  # to the figure that shows it
     assert "http" not in html and "@" not in html

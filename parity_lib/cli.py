@@ -45,7 +45,7 @@ def main() -> None:
 
 @main.command("list")
 def list_chapters() -> None:
-    """Show every notebook: name, title, and seconds it took in earlier builds here."""
+    """Show every notebook: its title and its time here."""
     with _one_sentence():
         root = find_root()
         notebooks = sorted((root / "notebooks").glob("*.ipynb"))
@@ -83,7 +83,7 @@ def run(
     output: Path | None,
     wants_help: bool,
 ) -> None:
-    """Execute the notebook NAME with its own default parameters, or others."""
+    """Execute one notebook, with your own parameters."""
     if name is None:
         click.echo(context.get_help())
         sys.exit(0 if wants_help else 2)
@@ -157,7 +157,9 @@ def _check_output(root: Path, folder: Path) -> None:
 @click.option("--profile", metavar="NAME", help="The book's run of this profile.  [default: quick]")
 @click.option("--verbose", is_flag=True, help="List every difference, and what moved.")
 def verify(folder: Path | None, profile: str | None, verbose: bool) -> None:
-    """Compare a run with the reference run: a profile's, or that in FOLDER.
+    """Compare a run with the reference run.
+
+    By default the book's quick run; a profile's, or what lies in FOLDER.
 
     Status 0 if everything that should be the same is, 1 if not, 2 if there is nothing to compare.
     """

@@ -97,8 +97,8 @@ class Checkout:
 def make_checkout(root: Path) -> Checkout:
     toy = Checkout(root)
     real = ["Snakefile", "_config.yml", "references.bib", "constraints.txt"]
-    real += ["book/_static/book.css", "book/live/live.js", "book/_ext/offline_mathjax.py"]
-    real += [f"book/_ext/{name}.py" for name in ("docstring_sections", "this_run", "clean_downloads")]
+    real += ["book/_static/book.css", "book/live/live.js"]
+    real += [str(path.relative_to(ROOT)) for path in (ROOT / "book/_ext").glob("*.py")]
     real += [f"parity_lib/{module}.py" for module in ("parameters", "runner", "workflow", "cli")]
     for name in real:
         (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -67,7 +67,8 @@ CLAIMS: dict[str, Claim] = {
     ),
     "no-other-gradient": Claim(
         "proof of Theorem 5",
-        "Gradient descent updates no entry of the heads but a_13 and a_14.",
+        "Gradient descent updates no entry of the heads but a_13 and a_14. (Printed is a weaker sentence, no update "
+        "where r != 1 and l is not 3 or 4; the vectorisation of A_1:k right after it keeps these two entries alone.)",
         "Holds if every other entry's exact gradient at random starts is below 1e-9 times the largest; holds "
         "with a change if that is so for all rows but the first.",
         "fig-entries",
@@ -82,7 +83,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "jacobian-sign": Claim(
         "Appendix A, before eq. 10",
-        "The derivative of attention is the printed formula, with a plus before the sum over the other positions.",
+        "The derivative of attention is the formula as printed: a plus stands before the sum over the other positions.",
         "Holds if the printed formula agrees with autograd to 1e-9 at random heads; holds with a change if it "
         "does with a minus sign.",
         "signs-conflicts-constants",
@@ -126,7 +127,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "lemma-18": Claim(
         "Lemma 18",
-        "What a head reads has a gradient bounded below, for every input with a one in it.",
+        "What a head reads has a gradient bounded below, for every input with a one in it (1...1 is not excluded).",
         "With the corrected sign: holds if the smallest squared bracket over inputs and starts is at least "
         "the bound with c_2 = 0.01; vacuous here if only a smaller c_2 would do.",
         "the-pl-condition-and-the-lower-bounds",

@@ -6,9 +6,11 @@ Everything here is small and slow on purpose: gradients input by input, Hessians
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,7 +26,7 @@ from .losses import find_loss
 from .parity import Parity
 from .readout import zigzag
 from .risk import PopulationRisk, _Risk
-from .training import Run, population_risk
+from .training import Run, one_thread_per_process, population_risk
 
 
 def stated_attention_jacobian(attention: Tensor, temperature: float, sign: int) -> Tensor:
@@ -86,13 +88,40 @@ def pl_ratio(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Tensor:
     return gradient(risk, directions).square().sum((-1, -2)) / (2 * risk(directions))
 
 
-def risk_curvature(risk: Callable[[Tensor], Tensor], directions: Tensor, step: float = 1e-4) -> float:
-    """Spectral norm of the Hessian of the risk at one point, by differences of exact gradients: (heads, 2)."""
-    size = directions.numel()
-    shifts = step * torch.eye(size, dtype=directions.dtype).reshape(size, *directions.shape)
-    forward, backward = gradient(risk, torch.cat([directions + shifts, directions - shifts])).reshape(2, size, size)
-    hessian = (forward - backward) / (2 * step)
-    return float(torch.linalg.matrix_norm((hessian + hessian.T) / 2, ord=2))
+def hessians(risk: Callable[[Tensor], Tensor], directions: Tensor, step: float = 1e-4) -> Tensor:
+    """Hessian of the risk at each row (rows, heads, 2), by differences of exact gradients, (rows, 2 heads, 2 heads)."""
+    size = directions[0].numel()
+    shifts = step * torch.eye(size, dtype=directions.dtype).reshape(size, *directions.shape[1:])
+    columns = [(gradient(risk, directions + s) - gradient(risk, directions - s)).flatten(1) for s in shifts]
+    hessian = torch.stack(columns, dim=1) / (2 * step)
+    return (hessian + hessian.mT) / 2
+
+
+def stability(run: Run) -> Tensor:
+    r"""Stability number :math:`\eta \lambda_{\max} / 2` of gradient descent at every frame, (frames, seeds).
+
+    :math:`\lambda_{\max}` is the largest eigenvalue of the Hessian of the exact risk. Below 1 the step size
+    :math:`\eta` is smaller than :math:`2/\lambda_{\max}` and a small step lowers the risk; above 1 the step
+    overshoots along the steepest bend, and where the heads go is no longer the risk's doing alone.
+    """
+    if run.recipe.optimiser != "gd":
+        raise ValueError(f"the stability number is that of gradient descent, got a run of {run.recipe.optimiser}")
+    risk = population_risk(run.tasks, run.recipe)
+    with one_thread_per_process():
+        bends = torch.stack([torch.linalg.eigvalsh(hessians(risk, frame))[:, -1] for frame in run.directions])
+    return run.recipe.learning_rate / 2 * bends
+
+
+def shrinkage(run: Run, least: float = 0.0) -> tuple[float, float]:
+    """Share of itself that the median risk above ``least`` loses an update, fitted in the third and the last quarter.
+
+    A geometric rate gives the same share in both. Negative where the risk grows.
+    """
+    logs = (run.risk.median(1).values - least).clamp_min(1e-300).log().numpy()
+    updates = np.arange(len(logs)) * run.recipe.updates_per_epoch
+    half, late = len(logs) // 2, 3 * len(logs) // 4
+    third, last = (np.polyfit(updates[part], logs[part], 1)[0] for part in (slice(half, late + 1), slice(late, None)))
+    return -math.expm1(third), -math.expm1(last)
 
 
 def prediction_derivatives(
@@ -170,10 +199,12 @@ def parity_terms(risk: PopulationRisk, directions: Tensor) -> tuple[Tensor, Tens
 
 @dataclass(frozen=True)
 class Trap:
-    """Heads that a run of the zigzag leaves beside the bits, and its parity signal by frequency, there and at B."""
+    """A run of the zigzag that does not read B at its end, and its parity signal by frequency, there and at B."""
 
     task: Parity
     risk: float
+    gradient: float
+    """norm"""
     weights: Tensor
     """summed attention, (n,)"""
     frequencies: Tensor
@@ -183,18 +214,35 @@ class Trap:
     solved: Tensor
     """(M,)"""
 
+    @property
+    def distance(self) -> float:
+        """How far the weight of a bit is from one third, at most."""
+        return float((self.weights[list(self.task.indices)] - 1 / 3).abs().max())
 
-def closest_alias(run: Run) -> Trap:
-    """Of the rows that do not read B (all, if every one does) the one whose bits carry closest to one third each."""
-    weights = run.attention[-1].sum(-2)
-    bits = torch.tensor([task.indices for task in run.tasks]).expand(len(weights), -1)
-    distance = (weights.gather(1, bits).mean(1) - 1 / 3).abs()
-    row = int((distance + 10 * run.recovered).argmin())
-    task, heads = run.tasks[row % len(run.tasks)], run.directions[-1, row]
-    risk = PopulationRisk(task, run.recipe.loss, run.recipe.temperature_at(task.n), run.recipe.smoothing)
-    frequencies, stuck = parity_terms(risk, heads)
-    _, solved = parity_terms(risk, 500 * aligned_directions(task.bits, task.n))
-    return Trap(task, float(risk(heads)), weights[row], frequencies, stuck, solved)
+    @property
+    def alias(self) -> bool:
+        """At rest (gradient below 1e-3) with every bit's weight within 0.1 of one third."""
+        return self.gradient < 1e-3 and self.distance < 0.1
+
+    @property
+    def third_harmonic(self) -> bool:
+        """At rest, and the frequencies around 3 pi lower the risk by more than all the others together."""
+        third = (self.frequencies / math.pi + 0.5).floor() == 3
+        return self.gradient < 1e-3 and float(self.stuck[third].sum()) < min(0.0, float(self.stuck[~third].sum()))
+
+
+def traps(run: Run) -> list[Trap]:
+    """The runs that do not read B, the one whose bits carry closest to one third each first."""
+    found = []
+    for row in (~run.recovered).nonzero().flatten().tolist():
+        task, heads = run.tasks[row % len(run.tasks)], run.directions[-1, row]
+        risk = PopulationRisk(task, run.recipe.loss, run.recipe.temperature_at(task.n), run.recipe.smoothing)
+        value, slope = risk.value_and_gradient(heads)
+        frequencies, stuck = parity_terms(risk, heads)
+        _, solved = parity_terms(risk, 500 * aligned_directions(task.bits, task.n))
+        weights = run.attention[-1, row].sum(0)
+        found.append(Trap(task, float(value), float(slope.norm()), weights, frequencies, stuck, solved))
+    return sorted(found, key=lambda trap: trap.distance)
 
 
 def gradient(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Tensor:

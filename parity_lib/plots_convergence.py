@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,7 +33,8 @@ def risk_fans(
     predicted : the paper's bound at the frames of the stated runs.
     """
     fig, axes = plt.subplots(1, 1 + len(changed), figsize=(8.4, 3.3), width_ratios=[1.5] + [1] * len(changed))
-    for (label, run), colour, dash in zip(stated.items(), HEAD_COLOURS, DASHES, strict=False):
+    styles = zip(cycle(HEAD_COLOURS), cycle(DASHES), strict=False)
+    for (label, run), (colour, dash) in zip(stated.items(), styles, strict=False):
         fan(axes[0], _updates(run), run.risk.numpy(), colour, label, dash)
     axes[0].plot(_updates(next(iter(stated.values()))), predicted, color="black", lw=1, label="the bound of Theorem 5")
     axes[0].set(ylim=(0, None), ylabel="risk, squared hinge", title="as stated")
@@ -43,6 +45,24 @@ def risk_fans(
     for ax in axes:
         ax.set_xlabel("update")
         ax.tick_params(axis="x", labelsize=8)
+    return fig
+
+
+def small_steps(settling: Run, stability: Mapping[str, tuple[Run, Tensor]]) -> Figure:
+    """Where small steps lead, and the stability number of every arm, (run, (frames, seeds)) each."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.3))
+    left.plot(_updates(settling), settling.risk.numpy(), color=BLUE, lw=0.9, alpha=0.6)
+    rate = settling.recipe.learning_rate
+    left.set(ylim=(0, None), xlabel="update", ylabel="risk, squared hinge", title=f"rate {rate:g}, one line per seed")
+    styles = zip(cycle(HEAD_COLOURS), cycle(DASHES), strict=False)
+    for (label, (run, numbers)), (colour, dash) in zip(stability.items(), styles, strict=False):
+        x, values = _updates(run)[1:], numbers[1:].clamp_min(1e-12).numpy()
+        fan(right, x, values, colour, label, dash)
+        right.plot(x, values.max(1), color=colour, lw=0.8)
+    right.axhline(1, color="black", lw=1.2)
+    right.set(xscale="log", yscale="log", title="steps overshoot above 1")
+    right.set(xlabel="update", ylabel="rate × largest curvature / 2")
+    right.legend(fontsize=8)
     return fig
 
 
@@ -80,11 +100,11 @@ def forces_against_n(lengths: Sequence[int], panels: Mapping[str, tuple[np.ndarr
 
 
 def landscapes(
-    grids: Mapping[str, Tensor], runs: Mapping[str, Run], bits: Sequence[int], n: int, shown: int = 8
+    grids: Mapping[str, tuple[Tensor, str]], runs: Mapping[str, Run], bits: Sequence[int], n: int, shown: int = 8
 ) -> Figure:
-    """Risk of two heads over the positions they point at, with the ways of a few seeds drawn on it."""
+    """Risk of two heads over the positions they point at (grid, name of its loss), with the ways of a few seeds."""
     fig, axes = plt.subplots(1, len(grids), figsize=(8.4, 3.3), sharex=True, sharey=True)
-    for ax, (label, grid) in zip(axes, grids.items(), strict=True):
+    for ax, (label, (grid, loss)) in zip(axes, grids.items(), strict=True):
         step = n / len(grid)
         image = ax.imshow(
             grid.numpy().T, origin="lower", extent=(step / 2, n + step / 2, step / 2, n + step / 2), cmap="cividis"
@@ -100,13 +120,20 @@ def landscapes(
             ax.plot(first, second, "s", mfc="none", mec="#5ee0b5", ms=12, mew=1.8)
         ax.set(title=label, xlabel="head 1 points at", xticks=bits, yticks=bits)
         ax.grid(False)
-        fig.colorbar(image, ax=ax, shrink=0.62, pad=0.02).ax.tick_params(labelsize=8)
+        bar = fig.colorbar(image, ax=ax, orientation="horizontal", shrink=0.9, pad=0.03)
+        bar.set_label(loss, fontsize=8)
+        bar.ax.tick_params(labelsize=8)
     axes[0].set_ylabel("head 2 points at")
     return fig
 
 
 def aliases(traps: Sequence[Trap]) -> Figure:
     """Traps of the zigzag, one row each: where the heads are stuck, and which band of frequencies holds them."""
+    if not traps:
+        fig, ax = plt.subplots(figsize=(8.2, 0.8))
+        ax.text(0.5, 0.5, "every run reads its bits: no trap to show", ha="center", va="center")
+        ax.axis("off")
+        return fig
     fig, axes = plt.subplots(
         len(traps), 2, figsize=(8.2, 1.9 * len(traps) + 0.9), sharex="col", sharey="col", squeeze=False
     )
@@ -117,7 +144,9 @@ def aliases(traps: Sequence[Trap]) -> Figure:
         for height in (1 / 3, 2 / 3):
             left.axhline(height, color=GREY, ls=":", lw=1)
         left.set_yticks([0, 1 / 3, 2 / 3, 1], ["0", "1/3", "2/3", "1"])
-        left.set(title=f"B = {{{', '.join(map(str, bits))}}}", ylabel="summed attention", ylim=(0, 1.1))
+        kind = "alias" if trap.alias else "third harmonic" if trap.third_harmonic else "another end"
+        top = max(1.1, 1.05 * float(trap.weights.max()))
+        left.set(title=f"B = {{{', '.join(map(str, bits))}}}: {kind}", ylabel="summed attention", ylim=(0, top))
         band = (trap.frequencies / math.pi + 0.5).floor()  # band b reaches from b - 1/2 up to b + 1/2
         for values, colour, shift, label in ((trap.stuck, RED, -0.2, "stuck"), (trap.solved, BLUE, 0.2, "solved")):
             right.bar(
@@ -136,7 +165,7 @@ def initial_risk(by_temperature: Mapping[str, np.ndarray], sigmoid: np.ndarray) 
     fig, ax = plt.subplots(figsize=(8.2, 0.5 * len(by_temperature) + 1.6))
     rows = {
         **{f"squared hinge, τ = {name}": values for name, values in by_temperature.items()},
-        "sigmoid hinge, τ = 1": sigmoid,
+        "sigmoid hinge, τ = 1/n": sigmoid,
     }
     for row, values in enumerate(reversed(rows.values())):
         ax.plot(values, row + np.linspace(-0.25, 0.25, len(values)), "o", ms=3.5, alpha=0.6, color=BLUE, mew=0)

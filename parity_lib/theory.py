@@ -18,12 +18,14 @@ from scipy.stats import binom
 
 @dataclass(frozen=True)
 class Theorem5:
-    """The paper's constants for k heads on n positions.
+    r"""The paper's constants for k heads on n positions.
 
     Parameters
     ----------
     temperature : tau.   smoothing : b of the smoothed ReLU, positive.
-    c2 : the paper's lower constant for attention beside the best position; it gives no value, 1 is generous.
+    c2 : the paper's lower constant for attention beside the best position. It gives no value, only c2 < c1, and
+        :math:`\mu` grows like its square. At a temperature of 1/n, c1 is 1, so that 1 is the upper end: the fewest
+        steps promised, and the most that Lemma 8 can ask for.
     """
 
     n: int
@@ -94,6 +96,16 @@ class Theorem5:
     def contraction(self) -> float:
         r""":math:`\eta\mu`: the risk is said to shrink by the factor :math:`1 - \eta\mu` a step."""
         return self.step_size * self.mu
+
+    def contraction_at(self, rate: float, stability: float) -> float:
+        r"""What Lemma 8 would take off at another rate, by the paper's argument: :math:`2\eta(1 - s)\mu`, at least 0.
+
+        Parameters
+        ----------
+        rate : :math:`\eta`.   stability : :math:`s = \eta L / 2` for a risk of smoothness L; a step that lowers the
+            risk by :math:`\eta(1 - s)\|\nabla R\|^2` is the descent lemma. At the prescribed rate s is one half.
+        """
+        return 2 * rate * max(0.0, 1 - stability) * self.mu
 
     def steps(self, target: float) -> float:
         r"""Steps asked for until the risk is below ``target``: :math:`|\ln\varepsilon| / -\ln(1 - \eta\mu)`."""

@@ -112,12 +112,16 @@ def test_the_animation_asks_no_host_for_anything_and_says_what_it_shows(run):
 def test_the_figures_of_convergence_draw(run):
     label_free, parity = torch.rand(4, 2) + 0.1, torch.rand(4, 2) + 0.1
     ramp = np.linspace(1, 4, 12).reshape(4, 3)
+    grid = torch.rand(9, 9)
+    assert measure.traps(run)
     figures = [
         plots_convergence.risk_fans({"rate 1": run}, {"other": (run, 0.0)}, [1.0] * 4),
+        plots_convergence.small_steps(run, {"rate 1": (run, label_free), "rate 2": (run, parity)}),
         plots_convergence.two_forces({"one": (run, label_free, parity), "none": (run, 0 * label_free, parity)}),
         plots_convergence.forces_against_n([10, 20, 40, 80], {"one": (ramp, ramp / 2)}),
-        plots_convergence.landscapes({"a": torch.rand(9, 9), "b": torch.rand(9, 9)}, {"a": run, "b": run}, (2, 5), 9),
-        plots_convergence.aliases([measure.closest_alias(run)] * 2),
+        plots_convergence.landscapes({"a": (grid, "loss a"), "b": (grid, "loss b")}, {"a": run, "b": run}, (2, 5), 9),
+        plots_convergence.aliases(measure.traps(run)),
+        plots_convergence.aliases([]),
         plots_convergence.initial_risk({"1": np.ones(3)}, np.ones(3)),
         plots_convergence.entry_gradients(torch.diag(torch.ones(4)) + torch.tensor([[1.0] * 4] + [[0.0] * 4] * 3)),
         plots_convergence.pl_ratios({"k = 2": (ramp, ramp, 0.1)}),

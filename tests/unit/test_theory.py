@@ -12,18 +12,20 @@ from parity_lib.attention import aligned_directions
 from parity_lib.measure import (
     angle_landscape,
     attention_jacobian,
-    closest_alias,
     conflicting_share,
     force_norms,
     full_matrix_gradient,
     gradients_by_input,
+    hessians,
     lemma_18_brackets,
     lemma_19_sides,
     parity_terms,
     pl_ratio,
     prediction_derivatives,
-    risk_curvature,
+    shrinkage,
+    stability,
     stated_attention_jacobian,
+    traps,
 )
 from parity_lib.theory import Theorem5
 from parity_lib.training import population_risk
@@ -43,6 +45,9 @@ def test_the_constants_at_n_20_k_3_worked_out_by_hand():
     assert constants.mu == pytest.approx(128 / 3600 / 2**21)
     assert constants.steps(0.01) == pytest.approx(-math.log(0.01) / constants.contraction, rel=1e-6)
     assert 1e16 < constants.steps(0.01) < 1e17
+    assert constants.contraction_at(constants.step_size, 0.5) == pytest.approx(constants.contraction)
+    assert constants.contraction_at(0.01, 0.75) == pytest.approx(0.005 * constants.mu)
+    assert constants.contraction_at(0.1, 1.5) == 0
 
 
 @pytest.mark.parametrize(
@@ -90,7 +95,28 @@ def test_curvature_by_differences_matches_a_quadratic():
     def quadratic(d):
         return 3 * d[..., 0, 0] ** 2 + d[..., 0, 1] ** 2
 
-    assert risk_curvature(quadratic, torch.tensor([[0.3, -0.2]], dtype=torch.float64)) == pytest.approx(6)
+    points = torch.tensor([[[0.3, -0.2]], [[1.0, 2.0]]], dtype=torch.float64)
+    assert torch.allclose(hessians(quadratic, points), torch.tensor([6.0, 2.0], dtype=torch.float64).diag(), atol=1e-9)
+
+
+def test_the_stability_number_tells_steps_that_lower_the_risk_from_steps_that_overshoot():
+    recipe = replace(RECIPES["theory"], learning_rate=0.1, epochs=300, updates_per_epoch=1)
+    fast = train(Parity(20, (8, 11, 18)), recipe, 2, progress=False)
+    slow = train(Parity(20, (8, 11, 18)), replace(recipe, learning_rate=0.01), 2, progress=False)
+    assert (stability(fast) > 1).any(0).all() and fast.risk.diff(dim=0).max() > 0.01
+    assert stability(slow).max() < 1 and slow.risk.diff(dim=0).max() < 0
+    assert torch.allclose(stability(slow)[0], stability(fast)[0] / 10)  # the same start
+    with pytest.raises(ValueError, match="gradient descent, got a run of adam"):
+        stability(replace(slow, recipe=RECIPES["figure2-signed"]))
+
+
+def test_shrinkage_is_constant_for_a_geometric_risk_and_not_for_a_power():
+    run = train(Parity(6, (2, 5)), replace(RECIPES["theory"], epochs=40, updates_per_epoch=2), 3, progress=False)
+    updates = 2.0 * torch.arange(41, dtype=torch.float64).unsqueeze(1).expand(-1, 3)
+    geometric = replace(run, risk=0.5 + 0.99**updates)
+    assert shrinkage(geometric, 0.5) == pytest.approx((0.01, 0.01))
+    third, last = shrinkage(replace(run, risk=1 / (1 + updates)))
+    assert third > 1.3 * last > 0
 
 
 def test_prediction_derivatives_match_the_gradients_by_input_and_differences():
@@ -117,7 +143,7 @@ def test_the_two_forces_add_up_to_the_gradient():
     assert torch.allclose(parity[0], parts[1][1].flatten(1).norm(dim=1))
 
 
-def test_a_loss_linear_in_the_label_has_no_label_free_force():
+def test_a_loss_of_a_constant_minus_y_times_a_function_has_no_label_free_force():
     run = train(Parity(12, (2, 7)), replace(RECIPES["figure2-signed"], epochs=1), seeds=3, progress=False)
     label_free, parity = force_norms(run)
     assert label_free.max() < 1e-12 * parity.max()
@@ -131,16 +157,25 @@ def test_the_parity_terms_sum_to_the_parity_part_of_the_risk():
     assert omega[1] == pytest.approx(2 * float(omega[0]))
 
 
-def test_the_closest_alias_is_the_trap_of_the_third_harmonic():
+def test_a_trap_of_the_third_harmonic_is_an_alias():
     tasks = [Parity(20, (7, 10, 17, 20)), Parity(20, (2, 7, 12, 17))]  # a trap, and a set that is found
     run = train(tasks, replace(RECIPES["figure2-signed"], epochs=1, updates_per_epoch=600), 2, progress=False)
-    trap = closest_alias(run)
+    (trap,) = traps(run)
     assert run.recovered.tolist() == [False, True] and trap.task == tasks[0]
     assert trap.weights[list(trap.task.indices)].tolist() == pytest.approx([1 / 3] * 4, abs=0.05)
+    assert trap.alias and trap.third_harmonic and trap.distance < 0.05
     assert trap.risk == pytest.approx(float(run.risk[-1, 0]), abs=1e-9)
     third = (trap.frequencies / math.pi).round() == 3
     assert -trap.stuck[third].sum() > 0.9 * -trap.stuck.sum()
     assert -trap.solved[third].sum() < 0.3 * -trap.solved.sum()
+
+
+def test_a_run_on_the_way_or_with_its_bits_unequally_read_is_no_alias():
+    trap = traps(train(Parity(20, (7, 10, 17, 20)), replace(RECIPES["figure2-signed"], epochs=1), 1, progress=False))[0]
+    assert not replace(trap, gradient=1e-2).alias and not replace(trap, gradient=1e-2).third_harmonic
+    unequal = torch.zeros_like(trap.weights)
+    unequal[trap.task.indices[0]] = 4 / 3  # one third a bit on average
+    assert not replace(trap, gradient=0.0, weights=unequal).alias
 
 
 def test_the_landscape_is_the_risk_at_every_pair_of_angles():
@@ -157,6 +192,12 @@ def test_lemma_19_looks_at_the_input_on_which_the_heads_read_zero():
     assert left == pytest.approx(0, abs=1e-20) and right == pytest.approx(0, abs=1e-20)
     left, right = lemma_19_sides(task, heads, 0.5, 0.1)
     assert left == pytest.approx(0, abs=1e-20) and right > 1e-3
+
+
+def test_lemma_18_leaves_nothing_at_the_input_of_ones_for_any_heads():
+    task, heads = Parity(7, (1, 3, 6)), random_heads(5, 3, seed=6)
+    brackets = torch.stack([lemma_18_brackets(task, row, 0.4, sign=-1) for row in heads])
+    assert brackets[:, -1].max() < 1e-28 and brackets[:, :-1].min() > 1e-20
 
 
 def test_lemma_18_brackets_are_the_squared_slopes_of_what_the_heads_read():

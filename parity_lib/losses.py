@@ -2,7 +2,7 @@ r"""Losses by name, and their split into a label-free part and a parity signal.
 
 For labels in {-1, +1} every loss is :math:`\ell(y, \hat y) = A(\hat y) + y\, D(\hat y)` with
 :math:`A = (\ell_+ + \ell_-)/2` and :math:`D = (\ell_+ - \ell_-)/2`. The expectation of A never sees
-which bits matter; only D carries the parity. A loss that is linear in y has a constant A: nothing
+which bits matter; only D carries the parity. A loss const - y g(prediction) has a constant A: nothing
 but the parity signal moves the heads.
 """
 

@@ -186,7 +186,7 @@ class PopulationRisk(_Risk):
         self._step = math.pi / series.period
         self._constant = float(series.label_free[0])
         drift = series.label_free[1 : frequencies + 1]
-        self._label_free = drift if drift.any() else None  # a loss linear in y has no label-free force
+        self._label_free = drift if drift.any() else None  # none for a loss const - y g(prediction)
         self._parity = series.parity[1 : frequencies + 1]
         outside = torch.ones(len(self.tasks), self.n).scatter_(1, self._bits(torch.device("cpu")), 0)
         self._order = outside.argsort(dim=1, stable=True)  # (tasks, n): the positions, those in B first

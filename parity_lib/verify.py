@@ -31,7 +31,7 @@ ROUNDING = 1e-12  # below this, a float64 result of terms near one is noise
 # moved, all of them among these; the others agreed to TOLERANCE, and no verdict and no rate differed.
 AMPLIFIED = {
     "figure2": ("numbers, median_risk", "numbers, shared_direction"),
-    "convergence": ("numbers, end_risk",),
+    "convergence": ("numbers, stated",),
     "robustness": ("numbers, soft_to_hard", "claims, soft-to-hard"),
     "sensitivity": ("numbers", "claims"),
 }

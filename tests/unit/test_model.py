@@ -128,7 +128,7 @@ def test_losses_split_into_a_label_free_part_and_a_parity_signal(name):
     for y in (-1.0, 1.0):
         assert torch.allclose(label_free + y * parity, LOSSES[name](torch.tensor(y), prediction), atol=1e-9)
     if name in ("sigmoid_hinge", "sigmoid_hinge_01", "tanh", "linear"):
-        assert torch.allclose(label_free, torch.ones_like(prediction))  # linear in y: no label-free force
+        assert torch.allclose(label_free, torch.ones_like(prediction))  # const - y g: no label-free force
 
 
 def test_losses_at_hand_computed_points():

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 
 from .evidence import wilson
 from .plots import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, plain_log_ticks
-from .sensitivity import Course, Fit, Measured, mean_interval
+from .sensitivity import Course, Fit, Measured
+from .sensitivity_summary import mean_interval
 
 FUNCTION_STYLE = {
     "PARITY": (RED, "o", "-"),

@@ -101,7 +101,8 @@ class Growth:
             return "grows from the shortest length on, but beyond it no growth is resolved, so it may not go on"
         if self.goes_on:
             return "grows beyond the shortest length, though not resolved from it on"
-        return "shows no growth with length that is resolved"
+        falls = ", and falls beyond the shortest" if self.beyond is not None and self.beyond.high < 0 else ""
+        return "shows no growth with length that is resolved" + falls
 
     def __str__(self) -> str:
         return f"{_shown(self.whole)}, and {_shown(self.beyond)} without the shortest length"
@@ -262,13 +263,14 @@ def judge_average(found: Ladder) -> Verdict:
     climbs = [name for name, value in found.correlation.items() if value >= 0.5]
     parts = [" and ".join(climbs) + (" climb" if len(climbs) > 1 else " climbs") + " with k"]
     parts += [f"{name} with a rank correlation below 0.5" for name in found.correlation if name not in climbs]
+    top = found.sharpest == (found.n,)
     if found.hardest != (found.n,):
+        full = "full PARITY, though its minima are the sharpest," if top else "full PARITY"
         than = f"sooner than k = {_listed(found.harder_than_all)}" if found.harder_than_all else "no later than others"
-        parts.append(f"full PARITY is learned {than} (most steps at k = {_listed(found.hardest)})")
-    if found.sharpest != (found.n,):
+        most = "" if found.hardest == found.harder_than_all else f" (most steps at k = {_listed(found.hardest)})"
+        parts.append(f"{full} is learned {than}{most}")
+    if not top:
         parts.append(f"sharpest at k = {_listed(found.sharpest) or 'none'}, not n")
-    elif found.harder_than_all:
-        parts.append("though its minima are the sharpest")
     holds = len(climbs) == 2 and found.hardest == found.sharpest == (found.n,)
     return decide(holds, found.numbers(), change="; ".join(parts) if climbs else "")
 
@@ -401,20 +403,20 @@ def describe_course(stages: Sequence[Stage]) -> str:
     halfway = [stage for stage in stages if stage.left and stage.after is None]
     stuck = [stage for stage in stages if not stage.left]
     text = (
-        f"Of {len(stages)} runs {len(solved) + len(halfway)} leave the plateau (loss below {LEFT:g}) "
-        f"and {len(solved)} solve PARITY (below {LEARNED:g})"
+        f"off the plateau (loss below {LEFT:g}): {len(solved) + len(halfway)} of {len(stages)} runs; "
+        f"solved (below {LEARNED:g}): {len(solved)}"
     )
     text += f", after {_listed([stage.solved for stage in solved])} updates. " if solved else ". "
     both = [(stage.plateau, stage.after) for stage in solved if stage.plateau is not None and stage.after is not None]
     if both:
         rises = sum(after > before for before, after in both)
         text += (
-            f"Mean sharpness before and after: {', '.join(f'{a:.3f} and {b:.3f}' for a, b in both)}; "
-            f"it is higher after in {rises} of {len(both)}. "
+            f"Mean sharpness on the plateau and once solved: {', '.join(f'{a:.3f} and {b:.3f}' for a, b in both)}; "
+            f"it is higher once solved in {rises} of {len(both)}. "
         )
     if halfway:
         ends = ", ".join(f"{stage.loss:.2g} with sharpness {stage.sharpness:.3f}" for stage in halfway)
-        text += f"Not solved at the end, though off the plateau: loss {ends}. "
+        text += f"Off the plateau but not solved at the end: loss {ends}. "
     if stuck:
         flat = [stage.plateau for stage in stuck if stage.plateau is not None]
         text += f"Still on the plateau: mean sharpness {', '.join(f'{value:.3f}' for value in flat)}"

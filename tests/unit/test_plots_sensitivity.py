@@ -29,6 +29,30 @@ def test_the_ladder_marks_runs_that_never_learn():
     assert len(lines["never"].get_ydata()) == 3
 
 
+def labels(axis):
+    return [tick.get_text() for tick in axis.get_ticklabels()]
+
+
+@pytest.mark.parametrize("blowup, norm, marked", [([2.6, 1.4], [16, 18], "100"), ([400, 1.2], [8, 19], "$10^{4}$")])
+def test_the_tradeoff_marks_lines_of_equal_product_and_has_plain_ticks(blowup, norm, marked):
+    runs = {
+        decay: made_up(["PARITY"], [0], blowup=[b], norm=[c])
+        for decay, b, c in zip((0.3, 0), blowup, norm, strict=True)
+    }
+    fig = figures.tradeoff(runs)
+    fig.canvas.draw()
+    (ax,) = fig.axes
+    assert marked in [text.get_text() for text in ax.texts] and len(ax.texts) >= 2
+    assert len(labels(ax.yaxis)) >= 3 and not any("times" in text or "e" in text for text in labels(ax.yaxis))
+
+
+def test_the_course_has_several_plain_ticks_where_blowup_hardly_moves():
+    ramp = np.linspace(0.95, 1.85, 8).reshape(4, 2)
+    fig = figures.course(Course(np.arange(1, 5), ramp, ramp, ramp, ramp), 6)
+    fig.canvas.draw()
+    assert {"1", "1.2", "1.4"} <= set(labels(fig.axes[2].yaxis))
+
+
 def test_the_other_figures_draw():
     weights = {"FIRST": np.array([0, 1.0, 0]), "XOR": np.array([0, 0, 1.0])}
     ramp = np.linspace(0.1, 1, 8).reshape(4, 2)

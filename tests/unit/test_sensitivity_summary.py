@@ -69,6 +69,7 @@ def test_growth_that_stops_after_the_shortest_length_is_told_from_growth_that_go
     assert found.beyond == later
     assert Growth(UP, UP).words() == "grows with length, and goes on beyond the shortest"
     assert "no growth" in Growth(None, None).words() and "no growth" in Growth(DOWN, LEVEL).words()
+    assert Growth(LEVEL, DOWN).words().endswith("falls beyond the shortest")
     assert "too few runs" in str(Growth(None, None))
 
 
@@ -107,10 +108,10 @@ def ladder(steps, sharpness, follows=(0.9, 0.9)):
     [
         (ladder([1, 2, 3], [1, 2, 3]), "holds", ""),
         (
-            ladder([1, 5, 5, 2], [1, 2, 3, 4]),
+            ladder([1, 5, 5, 3, 2], [1, 2, 3, 4, 5]),
             "holds with a change",
-            "steps to learn and sharpness climb with k; full PARITY is learned sooner than k = 2, 3 (most steps at "
-            "k = 2, 3); though its minima are the sharpest",
+            "steps to learn and sharpness climb with k; full PARITY, though its minima are the sharpest, is learned "
+            "sooner than k = 2, 3, 4 (most steps at k = 2, 3)",
         ),
         (
             ladder([1, 3, 3], [1, 3, 2]),
@@ -210,8 +211,8 @@ def test_the_course_tells_solved_halfway_and_stuck_runs_apart():
     assert stages[1].left and stages[1].solved is None and stages[1].sharpness == 0.4
     assert not stages[2].left and stages[2].plateau == pytest.approx(0.02)
     text = summary.describe_course(stages)
-    assert "Of 3 runs 2 leave the plateau (loss below 0.2) and 1 solve PARITY (below 0.01), after 30 updates." in text
-    assert "0.100 and 0.300; it is higher after in 1 of 1" in text
+    assert "off the plateau (loss below 0.2): 2 of 3 runs; solved (below 0.01): 1, after 30 updates." in text
+    assert "0.100 and 0.300; it is higher once solved in 1 of 1" in text
     assert "loss 0.02 with sharpness 0.400" in text
     assert "mean sharpness 0.020, flatter than any solved run" in text
     assert "flatter" not in summary.describe_course(stages[1:])

@@ -105,7 +105,9 @@ class Growth:
         return "shows no growth with length that is resolved" + falls
 
     def __str__(self) -> str:
-        return f"{_shown(self.whole)}, and {_shown(self.beyond)} without the shortest length"
+        if self.whole is None:
+            return "an amount that too few runs show"
+        return f"{self.whole}, and {_shown(self.beyond)} without the shortest length"
 
 
 def growth(results: Mapping[int, Measured], name: str, quantity: str) -> Growth:

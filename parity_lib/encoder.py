@@ -33,6 +33,7 @@ from .training import _progress, _seed_list, adam, one_thread_per_process
 HEADS = 2
 DATA_SEED = 2**41  # a model's inputs come from another stream than its start
 CHUNK = 50  # steps whose inputs are drawn at once
+MEASURE_MEMORY = 2**28  # bytes that a measurement's forward pass may take
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # names of glibc's malloc.h
 
 
@@ -409,11 +410,16 @@ def _drawer(
 # Measurements, with the definitions of the authors' code
 
 
-def predictions(encoder: Encoder, rows: Tensor, x: Tensor, chunk: int = 1024) -> Tensor:
+def predictions(encoder: Encoder, rows: Tensor, x: Tensor) -> Tensor:
     """Outputs of every model on the same inputs x (inputs, n), without gradients: (models, inputs)."""
     with torch.no_grad(), one_thread_per_process():
-        parts = [encoder(rows, part.to(rows.dtype).expand(len(rows), -1, -1)) for part in x.split(chunk)]
-    return torch.cat(parts, -1)
+        return torch.cat([encoder(rows, part) for part in _parts(encoder, rows, x)], -1)
+
+
+def _parts(encoder: Encoder, rows: Tensor, x: Tensor) -> Iterable[Tensor]:
+    """The inputs x (inputs, n) for every model, in as many parts as memory asks for: (models, part, n) each."""
+    per_input = len(rows) * encoder.n * (4 * encoder.n + 12 * encoder.width) * rows.element_size()
+    return (part.to(rows.dtype).expand(len(rows), -1, -1) for part in x.split(max(1, MEASURE_MEMORY // per_input)))
 
 
 def exact_loss(encoder: Encoder, rows: Tensor, functions: Sequence[Function]) -> Tensor:
@@ -458,11 +464,13 @@ def blowup(encoder: Encoder, rows: Tensor, x: Tensor) -> Tensor:
     Inputs x (inputs, n) are the same for all models; the standard deviation is the unbiased one, without epsilon.
     Of the second layer only the last position counts.
     """
-    entering: list[Tensor] = []
+    products = []
     with torch.no_grad(), one_thread_per_process():
-        encoder(rows, x.to(rows.dtype).expand(len(rows), -1, -1), entering)
-        largest = [(1 / u.std(-1)).amax(1) for u in entering]
-    return torch.stack(largest).prod(0).mean(-1)
+        for part in _parts(encoder, rows, x):
+            entering: list[Tensor] = []
+            encoder(rows, part, entering)
+            products.append(torch.stack([(1 / u.std(-1)).amax(1) for u in entering]).prod(0))
+    return torch.cat(products, -1).mean(-1)
 
 
 def parameter_norm(encoder: Encoder, rows: Tensor) -> Tensor:

@@ -9,10 +9,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from .evidence import wilson
-from .plots import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, plain_log_ticks
-from .sensitivity import Course, Fit, Measured, mean_interval
+from .plots import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, draw_rates, plain_log_ticks
+from .sensitivity import Course, Fit, Measured
+from .sensitivity_summary import mean_interval
 
 FUNCTION_STYLE = {
     "PARITY": (RED, "o", "-"),
@@ -23,12 +25,13 @@ FUNCTION_STYLE = {
 KIND_STYLE = {"transformer": (BLUE, "o"), "LSTM": (RED, "s")}
 DECAY_COLOURS = (SKY, BLUE, PURPLE, RED, ORANGE, "black")
 SEED_COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY, "black")
+SEED_DASHES = ("-", "--", "-.")
 
 
 def spectra(weights: Mapping[str, np.ndarray], sensitivities: Mapping[str, float]) -> Figure:
     """Average sensitivity of every function, and where its Fourier weight sits: (n + 1,) per function."""
     names = list(weights)
-    fig, axes = plt.subplots(1, 2, figsize=(8.4, 0.33 * len(names) + 1.3), sharey=True, width_ratios=[1, 1.25])
+    fig, axes = plt.subplots(1, 2, figsize=(8.2, 0.33 * len(names) + 1.3), sharey=True, width_ratios=[1, 1.25])
     values = np.array([sensitivities[name] for name in names])
     places = np.arange(len(names))
     axes[0].hlines(places, 0.03, values, color="#9db8cc", lw=3)
@@ -36,6 +39,8 @@ def spectra(weights: Mapping[str, np.ndarray], sensitivities: Mapping[str, float
     for place, value in zip(places, values, strict=True):
         axes[0].annotate(f"{value:.3g}", (value, place), xytext=(6, 0), textcoords="offset points", va="center")
     axes[0].set(xscale="log", xlabel="average sensitivity", xlim=(0.03, 4 * values.max()))
+    axes[0].set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+    axes[0].xaxis.set_minor_locator(NullLocator())
     axes[0].set_yticks(places, names)
     axes[0].invert_yaxis()
     axes[0].grid(False, axis="y")
@@ -48,14 +53,14 @@ def spectra(weights: Mapping[str, np.ndarray], sensitivities: Mapping[str, float
 
 def against_length(results: Mapping[int, Measured]) -> Figure:
     """Sharpness, norm and blowup of converged runs against length; a dot is a run, a line joins the means."""
-    fig, axes = plt.subplots(1, 3, figsize=(8.6, 3.6), width_ratios=[1.5, 1, 1])
+    fig, axes = plt.subplots(1, 3, figsize=(8.2, 3.8), width_ratios=[1.5, 1, 1])
     reach = 0.16 * (min(np.diff(sorted(results)), default=1))
     for place, (name, (colour, marker, dash)) in enumerate(FUNCTION_STYLE.items()):
         shift = reach * (place - 1.5) / 1.5
         for ax, quantity in zip(axes, ("sharpness", "norm", "blowup"), strict=True):
             kept = {n: found.kept(name, quantity) for n, found in results.items()}
             for n, values in kept.items():
-                ax.plot(np.full(len(values), n + shift), values, marker, color=colour, ms=3.5, alpha=0.5, mew=0)
+                ax.plot(np.full(len(values), n + shift), values, marker, color=colour, ms=3.5, alpha=0.7, mew=0)
             reached = [n for n, values in kept.items() if len(values)]
             ax.plot(
                 np.array(reached) + shift,
@@ -80,10 +85,10 @@ def against_length(results: Mapping[int, Measured]) -> Figure:
         counted = f"{(parity & found.converged).sum()}/{parity.sum()}"
         axes[0].text(n, 1.0, counted, transform=axes[0].get_xaxis_transform(), ha="center", va="bottom", color=RED)
     axes[0].set(ylabel="sharpness", ylim=(0, None))
-    axes[0].set_title("PARITY converged/started:", loc="left", fontsize=9, pad=18)
+    axes[0].set_title("PARITY runs converged/started:", loc="left", fontsize=9, pad=18)
     axes[1].set(ylabel="parameter norm")
     axes[2].set(ylabel="layer-norm blowup", yscale="log")
-    plain_log_ticks(axes[2].yaxis)
+    _plain_ticks(axes[2])
     for ax in axes:
         ax.set(xlabel="length n", xticks=list(results))
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
@@ -96,22 +101,21 @@ def bridge(measured: Measured) -> Figure:
     sizes, steps, budget = np.unique(ks), measured.steps(), measured.trained.settings.steps
     learned = np.isfinite(steps)
     spread = _spread(ks)
-    fig, axes = plt.subplots(1, 3, figsize=(8.6, 3.4))
+    fig, axes = plt.subplots(1, 3, figsize=(8.2, 3.5))
     axes[0].plot((ks + spread)[learned], steps[learned], "o", color=BLUE, ms=4, alpha=0.6, mew=0, label="learned")
     axes[0].plot((ks + spread)[~learned], np.full((~learned).sum(), 1.15 * budget), "x", color=RED, ms=5, label="never")
-    middle = [np.median(np.where(learned, steps, 1.15 * budget)[ks == k]) for k in sizes]
+    middle = [min(float(np.median(steps[ks == k])), 1.15 * budget) for k in sizes]
     axes[0].plot(sizes, middle, "-", color="black", lw=1.2, label="median")
     axes[0].axhline(budget, color=GREY, ls=":", lw=1)
-    axes[0].set(yscale="log", ylabel="steps to learn", title="steps")
-    axes[0].legend(fontsize=8)
+    axes[0].set(yscale="log", ylabel="updates to learn", title="steps")
+    _plain_ticks(axes[0])
+    axes[0].legend(fontsize=8, loc="lower right")
     for label, passed, colour, marker, shift in (
-        ("learned", learned, BLUE, "o", -0.1),
-        ("converged", measured.converged, GREEN, "^", 0.1),
+        ("learned", learned, BLUE, "o", -0.15),
+        ("converged", measured.converged, GREEN, "^", 0.15),
     ):
         rates = [wilson(int(passed[ks == k].sum()), int((ks == k).sum())) for k in sizes]
-        share = np.array([rate.share for rate in rates])
-        reach = np.array([[rate.share - rate.low for rate in rates], [rate.high - rate.share for rate in rates]])
-        axes[1].errorbar(sizes + shift, share, reach, fmt=marker, color=colour, ms=5, capsize=2, label=label)
+        draw_rates(axes[1], sizes + shift, rates, colour, marker, label, full=1, ls="none")
     axes[1].set(ylim=(-0.04, 1.04), ylabel="share of runs", title="success")
     axes[1].legend(fontsize=8, loc="lower left")
     good = measured.converged
@@ -136,23 +140,36 @@ def bridge(measured: Measured) -> Figure:
 
 def tradeoff(results: Mapping[float, Measured]) -> Figure:
     """Blowup against norm of converged runs, a colour per weight decay; dashed lines of equal norm times blowup²."""
-    fig, ax = plt.subplots(figsize=(8.2, 3.8))
+    fig, ax = plt.subplots(figsize=(8.2, 4.0))
     for (decay, found), colour in zip(results.items(), cycle(DECAY_COLOURS)):
         for name, fill in (("PARITY", colour), ("FIRST", "none")):
             marker = FUNCTION_STYLE[name][1]
-            ax.plot(found.kept(name, "norm"), found.kept(name, "blowup"), marker, mec=colour, mfc=fill, ms=7)
+            ax.plot(found.kept(name, "norm"), found.kept(name, "blowup"), marker, mec=colour, mfc=fill, mew=1.5, ms=7)
         ax.plot([], [], "s", color=colour, label=f"weight decay {decay:g}")
     for name, fill in (("PARITY", GREY), ("FIRST", "none")):
-        ax.plot([], [], FUNCTION_STYLE[name][1], mec=GREY, mfc=fill, ms=7, label=name)
-    low, high = ax.get_xlim()
-    floor, ceiling = ax.get_ylim()
-    x = np.linspace(low, high, 50)
-    for power in range(-2, 14, 2):
-        ax.plot(x, np.sqrt(10.0**power / x), color="#c8c8c8", lw=0.8, ls="--", zorder=0)
-    ax.set(xlabel="parameter norm", ylabel="layer-norm blowup", yscale="log", xlim=(low, high))
-    ax.set_ylim(max(floor, 0.5), 2 * ceiling)
-    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        ax.plot([], [], FUNCTION_STYLE[name][1], mec=GREY, mfc=fill, mew=1.5, ms=7, label=name)
+    ax.set(xlabel="parameter norm", ylabel="layer-norm blowup", yscale="log")
+    ax.margins(0.08)
+    _lines_of_equal_product(ax)
+    _plain_ticks(ax)
+    fig.legend(*ax.get_legend_handles_labels(), fontsize=9, loc="outside lower center", ncols=5)
     return fig
+
+
+def _lines_of_equal_product(ax: Axes) -> None:
+    """Dashed lines of equal norm x blowup² across the axes, each with its value at the left edge."""
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    left = max(left, 1e-3)
+    low, high = np.log10(left * bottom**2), np.log10(right * top**2)
+    x = np.linspace(left, right, 50)
+    for power in range(int(np.floor(low)), int(np.ceil(high))):
+        for times in (1, 2, 5) if high - low < 2.5 else (1,):
+            height = np.sqrt(times * 10.0**power / x)
+            ax.plot(x, height, color="#b0b0b0", lw=0.9, ls="--", zorder=0)
+            if bottom < height[0] < 0.95 * top:
+                text = f"{times * 10.0**power:g}" if power < 4 else f"$10^{{{power}}}$"
+                ax.annotate(text, (left, height[0]), xytext=(3, 2), textcoords="offset points", fontsize=8, color=GREY)
+    ax.set(xlim=(left, right), ylim=(bottom, top))
 
 
 def course(found: Course, n: int) -> Figure:
@@ -160,9 +177,11 @@ def course(found: Course, n: int) -> Figure:
     fig, axes = plt.subplots(2, 2, figsize=(8.2, 4.8), sharex=True)
     panels = (("loss", "loss"), ("sharpness", "sharpness"), ("blowup", "layer-norm blowup"), ("norm", "parameter norm"))
     for ax, (quantity, label) in zip(axes.flat, panels, strict=True):
-        for values, colour in zip(getattr(found, quantity).T, cycle(SEED_COLOURS)):
-            ax.plot(found.updates, values, color=colour, lw=1.3, alpha=0.85)
+        for values, colour, dash in zip(getattr(found, quantity).T, cycle(SEED_COLOURS), cycle(SEED_DASHES)):
+            ax.plot(found.updates, values, dash, color=colour, lw=1.5)
         ax.set(ylabel=label, yscale="log" if quantity in ("loss", "blowup") else "linear")
+        if quantity == "blowup":
+            _plain_ticks(ax)
     axes[0, 0].axhline(0.25, color=GREY, ls=":", lw=1)
     axes[0, 0].set_title(f"PARITY, n = {n}; dotted: the plateau, 1/4")
     for ax in axes[1]:
@@ -174,12 +193,12 @@ def bias(fits: Mapping[int, Fit], n: int) -> Figure:
     """Average sensitivity of learned functions and of random fill of the same labels, joined in pairs, against K."""
     fig, ax = plt.subplots(figsize=(8.2, 3.5))
     for place, fit in enumerate(fits.values()):
-        ax.plot([place - 0.15, place + 0.15], np.stack([fit.learned, fit.filled]), "-", color="#c8c8c8", lw=1)
+        ax.plot([place - 0.15, place + 0.15], np.stack([fit.learned, fit.filled]), "-", color="#a0a0a0", lw=1)
         for shift, values, colour, marker, label in (
             (-0.15, fit.learned, BLUE, "o", "learned"),
             (0.15, fit.filled, ORANGE, "s", "random fill"),
         ):
-            ax.plot(np.full(len(values), place + shift), values, marker, color=colour, ms=4, alpha=0.5, mew=0)
+            ax.plot(np.full(len(values), place + shift), values, marker, color=colour, ms=4.5, alpha=0.8, mew=0)
             _mean(ax, place + 1.7 * shift, values, colour, marker, label if place == 0 else None)
     ax.axhline(n / 2, color="black", ls=":", lw=1, label="n/2")
     ax.set_xticks(range(len(fits)), [str(labels) for labels in fits])
@@ -190,19 +209,28 @@ def bias(fits: Mapping[int, Fit], n: int) -> Figure:
 
 def random_weights(results: Mapping[str, Mapping[str, Mapping[int, np.ndarray]]]) -> Figure:
     """Normalised sensitivity of models with random weights: a panel per start, against layers; a dot is a draw."""
-    fig, axes = plt.subplots(1, len(results), figsize=(8.4, 3.3), sharey=True, squeeze=False)
+    fig, axes = plt.subplots(1, len(results), figsize=(8.2, 3.5), sharey=True, squeeze=False)
     for ax, (start, by_kind) in zip(axes[0], results.items(), strict=True):
         for (kind, by_layers), shift in zip(by_kind.items(), (-0.18, 0.18), strict=True):
             colour, marker = KIND_STYLE[kind]
             for place, values in enumerate(by_layers.values()):
-                jitter = np.linspace(-0.1, 0.1, len(values))
-                ax.plot(place + shift + jitter, values, ".", color=colour, ms=3, alpha=0.35, mew=0)
+                jitter = np.linspace(-0.11, 0.11, len(values))
+                ax.plot(place + shift + jitter, values, marker, color=colour, ms=2.6, alpha=0.55, mew=0)
                 _mean(ax, place + shift, values, colour, marker, kind if place == 0 else None)
         ax.set_xticks(range(len(by_layers)), [str(layers) for layers in by_layers])
         ax.set(xlabel="layers", title=start)
     axes[0, 0].set(ylabel="average sensitivity / n", ylim=(-0.02, None))
-    axes[0, 0].legend(fontsize=8, loc="upper left")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return fig
+
+
+def _plain_ticks(ax: Axes) -> None:
+    """Numbers written out, without needless zeros, along a log axis of y that holds its data already."""
+    low, high = ax.get_ylim()
+    plain_log_ticks(ax.yaxis)
+    if high < 6 * low:  # fewer than three of 1, 2, 5, 10, ...
+        ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.yaxis.set_major_formatter("{x:g}")
 
 
 def _mean(ax: Axes, x: float, values: np.ndarray, colour: str, marker: str, label: str | None) -> None:

@@ -2,7 +2,7 @@
 
 A run *converged* if its squared error over all 2^n inputs is below 1e-3 on the {0, 1} scale: the filter of Hahn and
 Rofin, without which a run that never left the plateau would count as a flat minimum. Every summary says how many of
-the runs that were started it rests on.
+the runs that were started it rests on. What the results say is in :mod:`parity_lib.sensitivity_summary`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import linregress, spearmanr
-from scipy.stats import t as student
 from torch import Tensor, nn
 
 from .boolean import average_sensitivity, cube, find_function, from_table, k_parity, random_function
@@ -75,6 +74,12 @@ class Measured:
         """A quantity of the converged runs of ``name``."""
         return getattr(self, quantity)[self.among(name) & self.converged]
 
+    def numbers(self) -> dict[str, Any]:
+        """What the results file keeps of every run, to four digits."""
+        kept = {name: getattr(self, name) for name in ("loss", "sharpness", "blowup", "norm")}
+        rounded = {name: [float(f"{value:.4g}") for value in values] for name, values in kept.items()}
+        return {"names": self.names, **rounded}
+
     def steps(self) -> np.ndarray:
         """Updates until the loss on fresh inputs was below 0.01 over a window of 50; infinite if never, (models,)."""
         return learning_steps(self.trained.loss)
@@ -88,7 +93,7 @@ def learning_steps(loss: Tensor) -> np.ndarray:
 
 
 def measure(names: Sequence[str], trained: Trained, batches: int) -> Measured:
-    """Loss on all inputs, sharpness over ``batches`` fresh perturbations, blowup and norm of a trained stack."""
+    """Loss and blowup over all inputs, sharpness over ``batches`` fresh perturbations, and norm of a trained stack."""
     encoder, rows, functions = trained.encoder, trained.rows, trained.functions
     rises = sharpness(encoder, rows, functions, torch.Generator().manual_seed(0), batches=batches)
     return Measured(
@@ -97,7 +102,7 @@ def measure(names: Sequence[str], trained: Trained, batches: int) -> Measured:
         exact_loss(encoder, rows, functions).numpy(),
         rises.mean(-1).numpy(),
         rises.std(-1).numpy() / math.sqrt(batches),
-        blowup(encoder, rows, cube(encoder.n)[:1024]).numpy(),
+        blowup(encoder, rows, cube(encoder.n)).numpy(),
         parameter_norm(encoder, rows).numpy(),
     )
 
@@ -140,7 +145,7 @@ def follow(measured: Measured, name: str, every: int, batches: int) -> Course:
     trained, chosen = measured.trained, torch.from_numpy(measured.among(name))
     if not len(trained.frames):
         raise ValueError(f"a training of {len(trained.loss)} updates has no frame if one is kept every {every}")
-    encoder, x = trained.encoder, cube(trained.encoder.n)[:1024]
+    encoder, x = trained.encoder, cube(trained.encoder.n)
     functions = [f for f, keep in zip(trained.functions, chosen, strict=True) if keep]
     frames = trained.frames[:, chosen]
     sharp, blown, norms = [], [], []
@@ -152,46 +157,6 @@ def follow(measured: Measured, name: str, every: int, batches: int) -> Course:
     loss = trained.loss[: len(frames) * every, chosen].unflatten(0, (-1, every)).mean(1).numpy()
     updates = every * np.arange(1, len(frames) + 1)
     return Course(updates, loss, np.stack(sharp), np.stack(blown), np.stack(norms))
-
-
-# Statistics
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its 95 % interval; prints as ``0.015 [0.004, 0.026]``."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
-
-
-def slope(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> Interval | None:
-    """Least-squares slope with its Student interval; none with fewer than three points or one x."""
-    if len(x) < 3 or len(set(x)) < 2:
-        return None
-    fit = linregress(x, y)
-    reach = float(student.ppf(0.975, len(x) - 2)) * float(fit.stderr)
-    return Interval(float(fit.slope), float(fit.slope) - reach, float(fit.slope) + reach)
-
-
-def mean_interval(values: np.ndarray) -> Interval:
-    """Mean with its Student interval."""
-    middle, count = float(np.mean(values)), len(values)
-    if count < 2:
-        return Interval(middle, -math.inf, math.inf)
-    reach = float(student.ppf(0.975, count - 1)) * float(np.std(values, ddof=1)) / math.sqrt(count)
-    return Interval(middle, middle - reach, middle + reach)
-
-
-def rank_correlation(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> float:
-    """Spearman's correlation; 0 where one side is constant or has fewer than three points."""
-    if len(x) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
-        return 0.0
-    return float(spearmanr(x, y).statistic)
 
 
 # Learned functions against random fill
@@ -237,6 +202,7 @@ def fit_random_functions(n: int, labels: int, functions: int, settings: Settings
 # Random weights
 
 
+KINDS = ("transformer", "LSTM")
 STARTS = {
     "N(0, 10²)": lambda w, g: nn.init.normal_(w, std=10.0, generator=g),
     "U(-10, 10)": lambda w, g: nn.init.uniform_(w, -10.0, 10.0, generator=g),

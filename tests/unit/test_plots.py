@@ -3,10 +3,6 @@
 import re
 from dataclasses import replace
 
-import matplotlib
-
-matplotlib.use("agg")
-
 import numpy as np
 import pytest
 import torch
@@ -15,7 +11,6 @@ from parity_lib import (
     RECIPES,
     Parity,
     measure,
-    plots,
     plots_architecture,
     plots_convergence,
     plots_figure2,
@@ -32,11 +27,7 @@ def run():
     return train(Parity(9, (2, 5)), SHORT, seeds=[4, 6], progress=False)
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    plots.use_style()
-    yield
-    plots.plt.close("all")
+pytestmark = pytest.mark.usefixtures("book_style")
 
 
 def test_heat_maps_show_the_attention_the_model_used(run):

@@ -1,25 +1,17 @@
 """Figures of the chapters on fixed heads and on parameter efficiency draw, and show the numbers they are given."""
 
-import matplotlib
-
-matplotlib.use("agg")
-
 import numpy as np
 import pytest
 
-from parity_lib import plots, wilson
 from parity_lib import plots_fixed_attention as fixed
 from parity_lib import plots_parameter_efficiency as efficiency
+from parity_lib import wilson
 
 RATES = [wilson(1, 4), wilson(4, 4)]
 RUNS = np.array([[0.2, 0.4, 0.9], [0.8, 0.9, 1.0]])
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    plots.use_style()
-    yield
-    plots.plt.close("all")
+pytestmark = pytest.mark.usefixtures("book_style")
 
 
 def test_the_headline_draws_every_run_and_marks_chance():

@@ -1,22 +1,13 @@
 """The figures of ``robustness`` draw, and show the numbers they were given."""
 
-import matplotlib
-
-matplotlib.use("agg")
-
 import numpy as np
 import pytest
 
-from parity_lib import plots, wilson
 from parity_lib import plots_robustness as figures
+from parity_lib import wilson
 from parity_lib.studies import Bin, Success
 
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    plots.use_style()
-    yield
-    plots.plt.close("all")
+pytestmark = pytest.mark.usefixtures("book_style")
 
 
 def some(successes):

@@ -14,8 +14,6 @@ from checkouts import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-import parity_lib
-
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CONDA_NAMES = {"pytorch-cpu": "torch", "matplotlib-base": "matplotlib"}
 

@@ -21,7 +21,8 @@ def results(tmp_path, monkeypatch):
         {},
         {"expr-ffnn": Verdict("holds", {"risk": 0.0}), "fig2-left": Verdict("fails", {"rate": wilson(1, 4)})},
     )
-    record("two", {}, {}, {"jacobian-sign": Verdict("holds with a change", {"off_by": {"plus": [3.94321, 4]}}, "a minus <sign>")})
+    changed = Verdict("holds with a change", {"off_by": {"plus": [3.94321, 4]}}, "a minus <sign>")
+    record("two", {}, {}, {"jacobian-sign": changed})
     record("stray", {}, {}, {"lemma-8": Verdict("fails", {})})
     return tmp_path
 

@@ -147,7 +147,7 @@ CLAIMS: dict[str, Claim] = {
         "The paper's own step is not public; ours is one exact population step from zero with zero-mean "
         "positions, the tent, the hinge and strength 4 ln d. Holds if the exact worst-input loss is below "
         "0.05 for every seed at every d tried, with characters and (d not a power of two) balanced positions; "
-        "holds with a change if only from some d on.",
+        "holds with a change if only from some d on; not tested if neither, since it would be our step that fails.",
         "fig-xor-one-step",
     ),
     "xor-params": Claim(
@@ -156,7 +156,8 @@ CLAIMS: dict[str, Claim] = {
         "Holds if with m = (log2 d)^2, so 2m trainable numbers, every seed passes the check of xor-one-step "
         "at every d tried with 2m < d, and of trained networks (FFNN-1) with 2m parameters fewer than half "
         "learn (error below 1 %, upper end of the Wilson interval) while with 8d of them more than half do "
-        "(lower end); holds with a change if only the part on the transformer does.",
+        "(lower end); holds with a change if only the part on the transformer does; not tested if that part does not, "
+        "since it would be our step that fails.",
         "fig-xor-networks",
     ),
     "xor-softmax": Claim(
@@ -165,7 +166,8 @@ CLAIMS: dict[str, Claim] = {
         "Two losses by two embeddings at the largest d tried; every map gets the best of its step sizes and "
         "every rival the best scale of its read-out. A map manages a setting if its median worst-input loss "
         "there is below 0.5. Holds if softmax manages all four and no rival manages any; holds with a change "
-        "if softmax manages all four, no rival all, and linear, ReLU, erf and the plain sigmoid none.",
+        "if softmax manages all four, no rival all, and linear, ReLU, erf and the plain sigmoid none; not tested "
+        "if our step with softmax does not manage all four.",
         "fig-xor-maps",
     ),
     "xor-samples": Claim(
@@ -175,7 +177,7 @@ CLAIMS: dict[str, Claim] = {
         "d^2/m) ln d. It does if at every d tried the median n that recovers the pair is at most 12 times the "
         "bound, these multiples differ by at most a factor of 10 over d, and from a random start with the "
         "product read-out more than half of all seeds reach a worst-input loss below 0.1 within the budget "
-        "(lower end of the Wilson interval).",
+        "(lower end of the Wilson interval); not tested otherwise, since it would be our step that fails.",
         "fig-xor-samples",
     ),
     "uniform-any-k": Claim(

@@ -41,9 +41,12 @@ def success_curves(
     """Success against one quantity: panels -> series -> {x: success}. Solid committed, faint dotted hard."""
     fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 3.3), sharey=True, squeeze=False)
     for ax, (title, series) in zip(axes[0], panels.items(), strict=True):
+        every = [np.log(x) if log else x for points in series.values() for x in points]
+        reach = np.ptp(every) if len(set(every)) > 1 else 1.0
         for i, (label, points) in enumerate(series.items()):
-            aside = i - (len(series) - 1) / 2  # intervals of different recipes beside, not over, each other
-            x = [value * (1 + 0.03 * aside) if log else value + 0.04 * aside for value in points]
+            # Intervals of different recipes stand beside, not over, each other.
+            aside = 0.012 * len(panels) * reach * (i - (len(series) - 1) / 2)
+            x = [value * np.exp(aside) if log else value + aside for value in points]
             colour, marker = RECIPE_STYLE[label]
             draw_rates(ax, x, [s.committed for s in points.values()], colour, marker, label)
             if hard:
@@ -106,28 +109,33 @@ def by_heads(
 
 def scale(
     lengths: Sequence[int],
+    resolution: int,
     found: Mapping[str, Mapping[int, Success]],
     updates: Mapping[str, Mapping[int, np.ndarray]],
     gradients: Mapping[str, np.ndarray],
     examples: Mapping[str, np.ndarray],
 ) -> Figure:
-    """Success, updates, size of the first gradient and its price in examples against n, all on log axes."""
-    fig, axes = plt.subplots(2, 2, figsize=(8.2, 6.2))
+    """Success, updates, size of the first gradient and its price in examples against n, all on log axes.
+
+    ``updates`` are known to a multiple of ``resolution``.
+    """
+    fig, axes = plt.subplots(2, 2, figsize=(8.2, 6.4))
     (a, b), (c, d) = axes
     for i, (label, points) in enumerate(found.items()):
         x = [size * (1 + 0.04 * i) for size in points]
         colour, marker = HEAD_COLOURS[i], MARKERS[i]
         committed, hard = [s.committed for s in points.values()], [s.hard for s in points.values()]
         draw_rates(a, x, committed, colour, marker, f"{label}: committed")
-        draw_rates(a, x, hard, colour, marker, f"{label}: arg-max", ls=":", mfc="white")
+        draw_rates(a, x, hard, colour, marker, f"{label}: arg-max", ls=":", mfc="white", zorder=1)
         settled = {n: values[np.isfinite(values)] for n, values in updates[label].items()}
         settled = {n: values for n, values in settled.items() if len(values)}
         quartiles = np.array([np.quantile(v.clip(1), (0.25, 0.5, 0.75)) for v in settled.values()]).T
         b.fill_between(list(settled), quartiles[0], quartiles[2], color=HEAD_COLOURS[i], alpha=0.2, lw=0)
-        b.plot(list(settled), quartiles[1], DASHES[i], marker=MARKERS[i], color=HEAD_COLOURS[i], label=label)
+        b.plot(list(settled), quartiles[1], marker=MARKERS[i], color=HEAD_COLOURS[i])
     _percent_axis(a)
     a.set(ylabel="pairs that succeed, %", title="bits found")
-    b.set(yscale="log", ylabel="update", title="when the arg-max settles on B")
+    precision = f", to within {resolution}" if resolution > 1 else ""
+    b.set(yscale="log", ylabel=f"update{precision}", title="when the arg-max settles on B")
     low, high = b.get_ylim()
     b.set_ylim(low / 1.5, high * 1.5)
     plain_log_ticks(b.yaxis)
@@ -141,7 +149,9 @@ def scale(
         ax.set(xscale="log", xlabel="number of positions n")
         ax.set_xticks(lengths, [str(n) for n in lengths], fontsize=8)
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.legend(fontsize=7.5)
+    c.legend(fontsize=7.5, loc="lower left")
+    d.legend(fontsize=7.5, loc="upper left")
+    fig.legend(*a.get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8.5)
     return fig
 
 
@@ -175,7 +185,9 @@ def dots(
 
 
 def soft_and_hard(groups: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
-    """Soft solutions read with hard attention: smallest of the bits' best attentions against share of risk closed.
+    """Soft solutions read with hard attention: smallest of the bits' best attentions against the risk left to close.
+
+    The axis of what is left is logarithmic and runs to the right, since solutions crowd at a few per cent.
 
     Each group holds (share of the risk closed, weakest bit's attention, read correctly by arg-max), (runs,) each.
     """
@@ -183,14 +195,20 @@ def soft_and_hard(groups: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]
     for ax, (title, (closed, weakest, right)) in zip(axes[0], groups.items(), strict=True):
         for chosen, colour, marker, label in (
             (right, BLUE, "o", "arg-max is B"),
-            (~right, RED, "X", "arg-max is not B"),
+            (~right, RED, "x", "arg-max is not B"),
         ):
-            ax.plot(100 * closed[chosen], weakest[chosen], marker, color=colour, ms=5, alpha=0.6, mew=0, label=label)
-        ax.axvline(95, color=GREY, ls=":", lw=1)
+            left = 100 * (1 - closed[chosen]).clip(1e-3)
+            ax.plot(left, weakest[chosen], marker, color=colour, ms=6, mfc="none", mew=1.1, label=label)
+        ax.axvline(5, color=GREY, ls=":", lw=1)
         ax.axhline(0.5, color=GREY, ls=":", lw=1)
-        ax.set(title=title, xlabel="risk closed by soft heads, %", ylim=(0, 1.03))
+        solution = closed >= 0.95
+        ax.set_title(f"{title}\n{solution.sum()} soft solutions, {(solution & ~right).sum()} misread", fontsize=9)
+        ax.set(xlabel="gap to the least risk left, %", xscale="log", ylim=(0, 1.03))
+        plain_log_ticks(ax.xaxis)
+        ax.tick_params(axis="x", labelsize=8)
+    axes[0, 0].invert_xaxis()
     axes[0, 0].set_ylabel("best attention on the weakest bit")
-    axes[0, 0].legend(fontsize=8, loc="upper left")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=9)
     return fig
 
 
@@ -218,12 +236,13 @@ def reliability(panels: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Figure:
 
 
 def confirmation(rates: Mapping[int, Rate]) -> Figure:
-    """Committed success of the repaired recipe on fresh pairs, by k, on a scale that ends at 100 %."""
+    """Committed success of the repaired recipe on fresh pairs, by k, with the aim, on a scale that ends at 100 %."""
     fig, ax = plt.subplots(figsize=(8.2, 2.7))
     draw_rates(ax, list(rates), list(rates.values()), BLUE, "o", None, ls="none")
-    ax.axhline(99, color=GREEN, lw=1, ls="--", label="99 %")
-    ax.axhline(98, color=GREY, lw=1, ls=":", label="98 %")
+    ax.axhline(99, color=GREEN, lw=1, ls="--", label="aim for the share: at least 99 %")
+    ax.axhline(98, color=GREY, lw=1, ls=":", label="aim for the interval's lower end: above 98 %")
     lowest = min(100 * rate.low for rate in rates.values())
     ax.set(xlabel="number of bits k", xticks=list(rates), ylabel="committed, %", ylim=(min(97.0, lowest - 1), 100.3))
-    ax.legend(fontsize=8, loc="lower right", ncols=2)
+    ax.set_xlim(min(rates) - 0.5, max(rates) + 0.5)
+    fig.legend(loc="outside upper center", fontsize=8, ncols=2)
     return fig

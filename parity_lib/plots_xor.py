@@ -30,7 +30,7 @@ MAP_STYLE = {
     "erf": (PURPLE, "X", ":"),
     "sigmoid": (GREY, "*", ":"),
 }
-ARM_STYLE = dict(zip(SAMPLE_ARMS, ((GREY, ":"), (SKY, "-."), (BLUE, "-"), (ORANGE, "--")), strict=True))
+ARM_STYLE = dict(zip(SAMPLE_ARMS, ((GREY, ":"), (SKY, "-."), (BLUE, "-"), (ORANGE, "--"), (RED, "-.")), strict=True))
 FLOOR = 1e-16  # where exact zeros are drawn on a log axis
 
 
@@ -45,8 +45,9 @@ def one_step(results: Mapping[str, Mapping[int, OneStep]]) -> Figure:
             (axes[1], [1 - run.pair_weight[0] for run in by_d.values()]),
         ):
             drawn = np.array([v.numpy().clip(FLOOR) for v in values])
-            ax.plot(np.repeat(sizes, drawn.shape[1]), drawn.ravel(), marker, color=colour, ms=3, alpha=0.35, mew=0)
-            ax.plot(sizes, np.median(drawn, 1), dash, marker=marker, color=colour, ms=5, label=name)
+            beside = sizes * {"characters": 0.94, "signs": 1.06}.get(name, 1.0)
+            ax.plot(np.repeat(beside, drawn.shape[1]), drawn.ravel(), marker, color=colour, ms=3, alpha=0.6, mew=0)
+            ax.plot(beside, np.median(drawn, 1), dash, marker=marker, color=colour, ms=6, mec="white", label=name)
     axes[0].axhline(0.05, color="black", lw=1, ls=":")
     axes[0].set(title="worst of all inputs", ylabel="hinge loss, worst input")
     axes[1].set(title="off the pair", ylabel="attention on other positions")
@@ -169,7 +170,7 @@ def samples(results: Mapping[str, Mapping[int, Samples]]) -> Figure:
         drawn = np.array([run.recovered[SAMPLE_ARMS[0]].numpy() for run in by_d.values()])
         finite = np.where(np.isfinite(drawn), drawn, np.nan)
         sizes, middle = np.array(list(by_d)), np.median(drawn, 1)
-        axes[0].plot(np.repeat(sizes, drawn.shape[1]), finite.ravel(), marker, color=colour, ms=3, alpha=0.4, mew=0)
+        axes[0].plot(np.repeat(sizes, drawn.shape[1]), finite.ravel(), marker, color=colour, ms=4, mfc="none", mew=0.8)
         axes[0].plot(
             sizes, np.where(np.isfinite(middle), middle, np.nan), marker, color=colour, ms=6, label=f"{name}, median"
         )
@@ -194,7 +195,7 @@ def samples(results: Mapping[str, Mapping[int, Samples]]) -> Figure:
         )
     axes[1].set_ylabel("share of streams, all d")
     handles, names = axes[1].get_legend_handles_labels()
-    fig.legend(handles, names, loc="outside lower center", ncols=4, fontsize=8)
+    fig.legend(handles, names, loc="outside lower center", ncols=5, fontsize=7.5)
     return fig
 
 
@@ -202,9 +203,12 @@ def widths(results: Mapping[int, tuple[Sequence[int], Sequence[Rate]]]) -> Figur
     """Share of seeds whose worst-input loss is below 0.05 against m in units of log2 d, a line for each d."""
     fig, ax = plt.subplots(figsize=(8.2, 3.4))
     colours = (SKY, BLUE, GREEN, ORANGE, RED, PURPLE, "black")
-    for (d, (sizes, rates)), colour, marker in zip(results.items(), colours, (*MARKERS, "*"), strict=False):
-        draw_rates(ax, np.asarray(sizes) / math.log2(d), rates, colour, marker, f"d = {d}", full=1)
-    ax.set(xlabel="m / log2 d", ylabel="seeds with worst loss below 0.05", ylim=(-0.04, 1.04), xlim=(0, None))
+    for i, ((d, (sizes, rates)), colour, marker) in enumerate(
+        zip(results.items(), colours, (*MARKERS, "*"), strict=False)
+    ):
+        beside = 0.09 * (i - (len(results) - 1) / 2)  # intervals of different d stand beside each other
+        draw_rates(ax, np.asarray(sizes) / math.log2(d) + beside, rates, colour, marker, f"d = {d}", full=1)
+    ax.set(xlabel="m / log2 d", ylabel="seeds with worst loss below 0.05", ylim=(-0.04, 1.04))
     ax.legend(fontsize=8, loc="lower right")
     return fig
 

@@ -8,7 +8,7 @@ tensor.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,8 +83,15 @@ class Success:
 
 def success(run: Run, rows: Sequence[int] | slice = slice(None)) -> Success:
     """Success at the end of training, over the given rows of a run."""
-    chosen = run.recovered[rows], run.committed[rows]
+    attention = _attention(run, -1)  # not of all frames, which need not fit in memory together
+    chosen = (ok(attention, run.tasks)[rows] for ok in (recovered, committed))
     return Success(*(wilson(int(values.sum()), len(values)) for values in chosen))
+
+
+def _attention(run: Run, frame: int) -> Tensor:
+    """The attention at one frame, (seeds, heads, n)."""
+    n = run.tasks[0].n
+    return soft_attention(run.directions[frame], n, run.recipe.temperature_at(n), run.recipe.code)
 
 
 def best_of(run: Run, starts: int) -> list[int]:
@@ -96,8 +103,11 @@ def best_of(run: Run, starts: int) -> list[int]:
 
 
 def settling_update(run: Run) -> Tensor:
-    """Update from which on the arg-max positions stay exactly B, (seeds,); infinite where they are not at the end."""
-    right = recovered(run.attention, run.tasks)
+    """Update from which on the arg-max positions stay exactly B, (seeds,); infinite where they are not at the end.
+
+    Known to the frame: ``updates_per_epoch`` of the run's recipe is the resolution.
+    """
+    right = torch.stack([recovered(_attention(run, frame), run.tasks) for frame in range(len(run.directions))])
     tail = right.flip(0).to(torch.int64).cumprod(0).sum(0)  # frames at the end that are right
     first = (len(right) - tail) * run.recipe.updates_per_epoch
     return torch.where(tail > 0, first.to(torch.float64), math.inf)
@@ -154,9 +164,30 @@ def examples_for_a_gradient(
     return (total - exact) / exact
 
 
-def fitted_slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Exponent of the power law through the points, by least squares on logarithms."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+@dataclass(frozen=True)
+class Exponent:
+    """Exponent of a power law with a 95 % interval; prints as ``2.4 [2.2, 2.7]``."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]"
+
+
+def fitted_exponent(x: Sequence[float], values: np.ndarray, draws: int = 1000) -> Exponent:
+    """Exponent of the power law through the medians of ``values`` (x, runs), by least squares on logarithms.
+
+    The interval is the bootstrap's, from drawing the runs at every x anew. It knows how the runs scatter, not whether
+    a power law is right.
+    """
+    chance = np.random.default_rng(0)
+    drawn = chance.integers(values.shape[1], size=(draws, *values.shape))
+    again = np.median(np.take_along_axis(values[None], drawn, 2), 2)  # (draws, x)
+    medians = np.concatenate([np.median(values, 1)[None], again])
+    slopes = np.polyfit(np.log(x), np.log(medians).T, 1)[0]
+    return Exponent(float(slopes[0]), *(float(end) for end in np.quantile(slopes[1:], (0.025, 0.975))))
 
 
 # Reading B off the heads
@@ -197,6 +228,16 @@ def read_by_weights(attention: Tensor, k: int) -> Reading:
     top = position_weights(attention, k).topk(k + 1, dim=-1)
     gap = top.values[:, k - 1] - top.values[:, k]
     return Reading(top.indices[:, :k], gap.clamp(0, 1))
+
+
+def halves(groups: Sequence[Hashable], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of two random halves that hold equally much of every group, to one of each: one to fit, one to judge."""
+    chance = np.random.default_rng(seed)
+    rows: dict[Hashable, list[int]] = {}
+    for row, group in enumerate(groups):
+        rows.setdefault(group, []).append(row)
+    dealt = np.concatenate([chance.permutation(members) for members in rows.values()])
+    return np.sort(dealt[::2]), np.sort(dealt[1::2])
 
 
 def calibrate(confidence: np.ndarray, correct: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

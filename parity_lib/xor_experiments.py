@@ -230,7 +230,14 @@ def sample_bound(d: int, m: int) -> float:
     return (d + d * d / m) * math.log(d)
 
 
-SAMPLE_ARMS = ("even split, tent", "even split, quadratic", "random start, product", "random start, quadratic")
+# From zero the two heads stay equal: the even split is one head. From a random start one head is an arm of its own.
+SAMPLE_ARMS = (
+    "even split, tent",
+    "even split, quadratic",
+    "random start, product",
+    "random start, quadratic",
+    "random start, one head",
+)
 
 
 @dataclass(frozen=True)
@@ -240,7 +247,7 @@ class Samples:
     m: int
     budget: int
     recovered: Mapping[str, Tensor]
-    """The two best-scored positions (even split), or the heads' best positions (random start), are the pair."""
+    """The two best-scored positions (even split, one head), or the heads' best positions (two heads), are the pair."""
     solved: Mapping[str, Tensor]
     """The exact worst-input loss is below 0.1."""
 
@@ -258,7 +265,9 @@ def samples_needed(
     """One empirical hinge step on the first n samples, for growing n; every arm and embedding sees the same stream.
 
     The even split steps from zero with strength * ln d, the random start with factor * d^2 ln d, as with exact
-    gradients. The budget is budget_factor times the largest :func:`sample_bound` among the embeddings.
+    gradients. One head has the quadratic read-out and the first query; as two equal heads it would share the gradient
+    out among them, so it takes twice the step. The budget is budget_factor times the largest :func:`sample_bound`
+    among the embeddings.
     """
     budget = max(1, round(budget_factor * max(sample_bound(d, _width(d, e)) for e in embeddings)))
     least = min(d / 2, budget)
@@ -275,20 +284,21 @@ def samples_needed(
         arms = [(uniform, "tent"), (uniform, "quadratic")]
         for table, queries in setups.values():
             weights = (queries @ table.T).softmax(-1)
-            arms += [(weights, "product"), (weights, "quadratic")]
+            arms += [(weights, "product"), (weights, "quadratic"), (weights[[0, 0]], "quadratic")]
         marks: dict[tuple[str, str], list[list[bool]]] = {}
         stream = stream_gradients(task, arms, counts, generator)
         for _ in _progress(len(counts), f"samples, d = {d}, seed {seed + 1} of {seeds},", True):
             _, gradients = next(stream)
             for place, (embedding, (table, queries)) in enumerate(setups.items()):
                 for number, arm in enumerate(SAMPLE_ARMS):
-                    row = number if number < 2 else number + 2 * place
-                    start = torch.zeros_like(queries) if number < 2 else queries
+                    row = number if number < 2 else number + 3 * place
+                    start = [0 * queries, 0 * queries, queries, queries, queries[[0, 0]]][number]
                     readout = arms[row][1]
                     rate = step_size(d, strength * math.log(d), readout) if number < 2 else factor * d**2 * math.log(d)
+                    rate *= 2 if number == 4 else 1
                     pulled = MAPS["softmax"].pull_back(start @ table.T, gradients[row]) @ table
                     scores = take_step(start, pulled, rate) @ table.T
-                    best = scores[0].topk(2).indices if number < 2 else scores.argmax(-1)
+                    best = scores.argmax(-1) if number in (2, 3) else scores[0].topk(2).indices
                     loss = worst_loss(task, scores.softmax(-1), readout)
                     found = sorted(best.tolist()) == sorted(task.pair)
                     marks.setdefault((embedding, arm), []).append([found, float(loss) < 0.1])

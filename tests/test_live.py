@@ -180,15 +180,34 @@ def sentence(page: Page) -> str:
 )
 def test_a_story_reaches_its_end_in_seconds(live: Page, story: str, told: list[str]) -> None:
     seconds = end_of(live, story)
+    shown = live.locator(".live-maps canvas").first.evaluate("c => [c.width, c.getContext('2d')"
+        ".getImageData(0, 0, c.width, c.height).data.filter((x, i) => i % 4 === 3 && x < 255).length]")  # fmt: skip
+    assert shown[0] > 50 and shown[1] == 0  # the map is full, whatever the number of steps
     steps = int(live.locator(".live-step").inner_text().split()[1])
     print(f"{story}: {seconds:.1f} s, the last act {steps} steps")
     assert seconds < 60  # 5 to 12 s on two free cores; a busy machine may take longer and is no failure
     assert all(part in sentence(live) for part in told), sentence(live)
     if story == "repaired":
         lines = live.locator(".live-log li").all_text_contents()
-        stuck = [line for line in lines if line.startswith("squared hinge")][-1]
-        assert "Hardly anything moves any more" in stuck and "Hard attention would fail" in stuck
+        for act in ("squared hinge, gradient descent, temperature 0.05", "squared hinge, Adam, temperature 1,"):
+            stuck = [line for line in lines if line.startswith(act)][-1]
+            assert "Hardly anything moves any more" in stuck and "Hard attention would fail" in stuck
         assert lines[-1].startswith("repaired") and live.locator("#live-loss").input_value() == "repaired"
+
+
+def test_every_setting_leads_to_a_section_that_is_there(live: Page, quick_book: Any) -> None:
+    links = live.locator(".live form a").evaluate_all("nodes => nodes.map(node => node.getAttribute('href'))")
+    assert len(links) == 8
+    for link in links:
+        page, _, section = link.removeprefix("../").partition("#")
+        assert section and f'id="{section}"' in (quick_book / page).read_text(encoding="utf-8"), link
+
+
+def test_what_is_minimised_is_named(live: Page) -> None:
+    """Minus the logarithm of the permanent is no risk."""
+    for loss, name in (("squared_hinge", "Risk"), ("sigmoid_hinge", "Risk"), ("repaired", "−log perm")):
+        live.locator("#live-loss").select_option(loss)
+        assert live.locator(".live-risk h3").inner_text().startswith(name)
 
 
 def test_the_command_is_one_that_runs(live: Page) -> None:
@@ -250,6 +269,7 @@ def test_a_finger_can_choose_bits(browser: Browser, quick_book: Any) -> None:
         ("bits", "", "choose at least one bit"),
         ("bits", "3, x", "whole numbers"),
         ("bits", "3, 3", "twice"),
+        ("bits", "0, 3", "Positions count from 1 to 20: there is no position 0."),
         ("bits", "1 2 3 4 5 6 7", "at most 6 bits"),
         ("n", "12", "n is too small for B: there is no position 18 among 1 to 12"),
         ("n", "5", "from 6 to 40"),

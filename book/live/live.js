@@ -294,6 +294,7 @@ const list = (items, word = "and") =>
   items.length < 2 ? `${items}` : `${items.slice(0, -1).join(", ")} ${word} ${items.at(-1)}`;
 const heads = which => `${which.length > 1 ? "heads" : "head"} ${list(which.map(i => i + 1))}`;
 const capital = text => text[0].toUpperCase() + text.slice(1);
+const quantity = loss => loss === "repaired" ? "−log perm" : "risk"; // what is minimised
 const topOf = row => row.indexOf(Math.max(...row));
 
 /* Every head's best position, the share it gets, and the neighbour it is shared with, if it is. */
@@ -347,7 +348,7 @@ function describe(run, settled) {
   const [free, signal] = [forces.labelFree, forces.parity].map(force => norm(force.flat()));
   if (settled && !hard) {
     const solved = solvedRisk(run.setting.loss, bits.length);
-    said.push(`The risk stands at ${two(run.state.risk)}; with heads that read B it would be ${two(solved)}.`);
+    said.push(`The ${quantity(run.setting.loss)} stands at ${two(run.state.risk)}; with heads that read B it would be ${two(solved)}.`);
   }
   if (!settled && free > 3 * signal) {
     const times = free / signal < 1000 ? Math.round(free / signal) : size(free / signal);
@@ -364,8 +365,9 @@ function problem({n, bits, temperature, rate, seed}) {
   if (outside(n, RANGES.n, true)) return `n must be a whole number ${range(RANGES.n)}.`;
   if (bits.length === 0) return "B is empty: choose at least one bit on the circle.";
   if (!bits.every(Number.isInteger)) return "B must be whole numbers with commas between them.";
-  const missing = bits.filter(bit => bit < 1 || bit > n);
-  if (missing.length) return `n is too small for B: there is no position ${list(missing, "or")} among 1 to ${n}.`;
+  const below = bits.filter(bit => bit < 1), above = bits.filter(bit => bit > n);
+  if (below.length) return `Positions count from 1 to ${n}: there is no position ${list(below, "or")}.`;
+  if (above.length) return `n is too small for B: there is no position ${list(above, "or")} among 1 to ${n}.`;
   if (new Set(bits).size < bits.length) return "B must not name a position twice.";
   if (bits.length > RANGES.k[1]) return `B may have at most ${RANGES.k[1]} bits here, got ${bits.length}.`;
   if (outside(temperature, RANGES.temperature)) return `The temperature must be a number ${range(RANGES.temperature)}.`;
@@ -485,23 +487,24 @@ class Circle {
   }
 }
 
-/* What a run has been through, at most COLUMNS frames: when they are full every other one goes. */
-const COLUMNS = 240;
+/* What a run has been through, at most FRAMES frames: when they are full every other one goes. */
+const FRAMES = 480;
 class History {
   constructor() { this.stride = 1; this.frames = []; }
 
   add({step, state}) {
     if (step % this.stride) return;
     this.frames.push({step, attention: state.attention, risk: state.risk});
-    if (this.frames.length <= COLUMNS) return;
+    if (this.frames.length <= FRAMES) return;
     this.stride *= 2;
     this.frames = this.frames.filter(frame => frame.step % this.stride === 0);
   }
 
-  get span() { return COLUMNS * this.stride; }
+  get span() { return this.frames.at(-1).step; }
 }
 
-/* One heat map per head, position upwards against step, colour = attention: the paper's Figure 2. */
+/* One heat map per head, position upwards against step, colour = attention: the paper's Figure 2. A frame is one
+   column of pixels, and the style stretches however many there are over the whole width. */
 function heatMaps(root, {n, bits}, history) {
   const key = `${n}:${bits}`;
   if (root.dataset.key !== key) {
@@ -514,16 +517,17 @@ function heatMaps(root, {n, bits}, history) {
     root.replaceChildren(...bits.map((_, i) => {
       const figure = document.createElement("figure");
       figure.innerHTML = `<figcaption class="head-${i}">head ${i + 1}</figcaption>
-        <div class="map"><canvas width="${COLUMNS}" height="${n}" role="img"></canvas>${labels.join("")}</div>
+        <div class="map"><canvas height="${n}" role="img"></canvas>${labels.join("")}</div>
         <div class="axis"><span>0</span><span>step</span><output></output></div>`;
       return figure;
     }));
   }
   [...root.children].forEach((figure, i) => {
-    const canvas = figure.querySelector("canvas"), image = new ImageData(COLUMNS, n);
+    const canvas = figure.querySelector("canvas"), width = history.frames.length, image = new ImageData(width, n);
     history.frames.forEach(({attention}, x) => {
-      for (let j = 0; j < n; j++) image.data.set([...colour(attention[i][j]), 255], 4 * ((n - 1 - j) * COLUMNS + x));
+      for (let j = 0; j < n; j++) image.data.set([...colour(attention[i][j]), 255], 4 * ((n - 1 - j) * width + x));
     });
+    canvas.width = width;
     canvas.getContext("2d").putImageData(image, 0, 0);
     const last = history.frames.at(-1).attention[i], top = topOf(last);
     canvas.setAttribute("aria-label",
@@ -532,14 +536,14 @@ function heatMaps(root, {n, bits}, history) {
   });
 }
 
-/* The risk against the step, above a dashed line for heads that read B exactly. */
+/* What is minimised against the step, above a dashed line for heads that read B exactly. */
 function riskCurve(svg, {loss, bits}, history) {
   const solved = solvedRisk(loss, bits.length), risks = history.frames.map(frame => frame.risk);
   const high = Math.max(...risks, solved + 1e-9), scale = 94 / (high - solved);
-  const x = step => 44 + 270 * step / history.span, y = risk => 104 - (risk - solved) * scale;
+  const x = step => 44 + 270 * step / Math.max(1, history.span), y = risk => 104 - (risk - solved) * scale;
   svg.replaceChildren();
   svg.setAttribute("aria-label",
-    `Risk against step: now ${risks.at(-1).toPrecision(4)}, ${solved.toPrecision(3)} for heads that read B exactly.`);
+    `${capital(quantity(loss))} against step: now ${risks.at(-1).toPrecision(4)}, ${solved.toPrecision(3)} for heads that read B exactly.`);
   draw(svg, "path", {d: "M44 8V118H316", class: "axis"});
   draw(svg, "path", {d: `M44 ${y(solved)}H316`, class: "solved"});
   const points = history.frames.map(({step, risk}) => `${x(step)},${y(risk)}`).join(" ");
@@ -570,7 +574,7 @@ function forceTable(body, run) {
 
 const SPEED = 150; // steps a second: slow enough to watch, an end within seconds
 const LONGEST = 3000; // steps, a little less than the paper's 30 epochs
-const WINDOW = 100; // a run has settled when no attention moves by more than STILL in so many steps
+const WINDOW = 100; // a run has settled when no attention moves by more than STILL in so many steps, nor in one
 const STILL = 0.02;
 
 const FIGURE2 = { // the recipe figure2-signed
@@ -579,10 +583,12 @@ const FIGURE2 = { // the recipe figure2-signed
 };
 const REPAIRED = {...FIGURE2, loss: "repaired", rate: 0.3}; // the recipe repaired, with which the page opens
 const NEIGHBOURS = {...FIGURE2, bits: [5, 16, 17]};
+// Theorem 5 as stated; the paper names no step size, and at 0.1 a head jumps to and fro here.
+const THEORY = {...NEIGHBOURS, loss: "squared_hinge", temperature: 1 / 20, optimiser: "gd", rate: 0.01};
 const STORIES = {
   left: [FIGURE2],
   right: [NEIGHBOURS],
-  repaired: [{...NEIGHBOURS, loss: "squared_hinge", rate: 0.3}, {...REPAIRED, bits: NEIGHBOURS.bits}],
+  repaired: [THEORY, {...NEIGHBOURS, loss: "squared_hinge", rate: 0.3}, {...REPAIRED, bits: NEIGHBOURS.bits}],
 };
 
 function page(root) {
@@ -637,6 +643,7 @@ function page(root) {
     if (!run) { one(".live-sentence").textContent = ""; return; }
     heatMaps(one(".live-maps"), run.setting, history);
     riskCurve(one(".live-risk svg"), run.setting, history);
+    one(".live-risk span").textContent = capital(quantity(run.setting.loss));
     one(".live-risk output").textContent = run.state.risk.toPrecision(5);
     forceTable(one("tbody"), run);
     if (speak) say();
@@ -651,7 +658,8 @@ function page(root) {
     if (last && bare(last.dataset.text) === bare(text)) return;
     const line = log.appendChild(document.createElement("li"));
     line.dataset.text = text;
-    line.textContent = `${form.elements.loss.selectedOptions[0].text}, step ${run.step}: ${text}`;
+    const {loss, optimiser} = form.elements, [what, how] = [loss, optimiser].map(field => field.selectedOptions[0].text);
+    line.textContent = `${what}, ${how}, temperature ${run.setting.temperature}, step ${run.step}: ${text}`;
   }
 
   function later(action, wait = 0) {
@@ -666,6 +674,7 @@ function page(root) {
 
   /* One update; true when the run is over: settled, out of steps, or out of the numbers' range. */
   function advance() {
+    const before = run.state.attention;
     run.update();
     if (!run.finite) {
       one(".live-reason").textContent =
@@ -677,7 +686,8 @@ function page(root) {
     history.add(run);
     settled = false;
     if (run.step % WINDOW) return false;
-    settled = run.state.attention.every((row, i) => row.every((x, j) => Math.abs(x - mark[i][j]) < STILL));
+    const still = old => run.state.attention.every((row, i) => row.every((x, j) => Math.abs(x - old[i][j]) < STILL));
+    settled = still(mark) && still(before); // heads that jump to and fro are back where they were, but not still
     mark = run.state.attention;
     return settled || run.step % LONGEST === 0;
   }

@@ -37,6 +37,7 @@ def test_the_other_figures_draw():
         figures.by_heads(rates, rates, {1: rng.random(8), 3: rng.random(8)}, 3),
         figures.scale(
             lengths,
+            2,
             {"circle": {10: some(3), 100: some(1)}},
             {"circle": {10: np.array([10.0, 20.0]), 100: np.array([np.inf, np.inf])}},
             {"k = 2": rng.random((2, 8))},

@@ -101,12 +101,28 @@ def test_the_price_of_a_gradient_is_its_variance_over_its_squared_mean():
 
 def test_the_first_gradient_of_the_permanent_shrinks_as_n_to_the_minus_k():
     lengths, k = (100, 200, 400, 800), 2
-    medians = []
+    norms = []
     for n in lengths:
         tasks = studies.draw_sets(n, k, 32, seed=0)
         risk = SampledAttentionRisk(tasks, "linear")
-        medians.append(float(studies.start_gradients(risk, initial_directions(range(32), k)).median()))
-    assert studies.fitted_slope(lengths, medians) == pytest.approx(-k, abs=0.35)
+        norms.append(studies.start_gradients(risk, initial_directions(range(32), k)).numpy())
+    exponent = studies.fitted_exponent(lengths, np.array(norms))
+    assert exponent.value == pytest.approx(-k, abs=0.35)
+    assert exponent.low < -k < exponent.high
+
+
+def test_an_exponent_has_an_interval_as_wide_as_the_runs_scatter():
+    x = np.array([10.0, 100.0, 1000.0])
+    noise = np.random.default_rng(1).normal(size=(3, 200))
+    exact = studies.fitted_exponent(x, np.repeat(x[:, None] ** 2.5, 5, axis=1))
+    assert (exact.value, exact.low, exact.high) == pytest.approx((2.5, 2.5, 2.5))
+    widths = []
+    for spread in (0.1, 1.0):
+        found = studies.fitted_exponent(x, x[:, None] ** 2.5 * np.exp(spread * noise))
+        assert found.low < 2.5 < found.high
+        widths.append(found.high - found.low)
+    assert widths[1] == pytest.approx(10 * widths[0], rel=0.05)
+    assert str(studies.Exponent(2.43, 2.2, 2.66)) == "2.4 [2.2, 2.7]"
 
 
 def test_heads_that_share_a_direction_are_misread_one_by_one_but_not_by_their_sum():
@@ -138,6 +154,18 @@ def test_confident_readings_are_right_and_disagreement_has_no_confidence():
     reading = studies.read_by_heads(attention)
     assert reading.confidence.tolist() == pytest.approx([0.72, 0])
     assert reading.correct([Parity(3, (1, 2))] * 2).tolist() == [True, False]
+
+
+def test_halves_share_every_group_evenly_though_groups_take_turns():
+    """The sets with and without neighbours take turns, so that every other one is all of one kind."""
+    groups = [(3, bool(task.neighbours)) for task in studies.mixed_sets(20, 3, 40, seed=1)] + [(2, True)] * 3
+    fit, judge = studies.halves(groups, seed=0)
+    assert sorted([*fit, *judge]) == list(range(43))
+    for group in set(groups):
+        counts = [sum(groups[i] == group for i in half) for half in (fit, judge)]
+        assert abs(counts[0] - counts[1]) <= 1
+    assert not set(np.diff(fit)) <= {2}
+    assert (studies.halves(groups, seed=0)[0] == fit).all()
 
 
 def test_calibration_mends_an_overconfident_estimate():

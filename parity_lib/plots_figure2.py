@@ -18,12 +18,9 @@ from torch import Tensor
 
 from .attention import angle_to_position
 from .evidence import Rate
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, ORANGE, PURPLE, RED
+from .plots import ARROW_COLOURS, BLUE, GREY, HEAD_COLOURS, ORANGE, PURPLE, RED
 from .training import Run
 
-
-# The colours of heads beside bits, which are green.
-ARROWS = tuple(colour for colour in HEAD_COLOURS if colour != GREEN)
 # How each criterion of success is drawn: its label, colour and marker.
 CRITERIA = {
     "hard": ("hard: arg-max positions are exactly B", ORANGE, "s"),
@@ -113,7 +110,8 @@ def success_rates(rates: Mapping[str, Mapping[str, Rate]], title: str) -> Figure
         label, colour, marker = CRITERIA[criterion]
         ax.plot([], [], marker, color=colour, label=label)
         for row, by_criterion in enumerate(rates.values()):
-            rate, y = by_criterion[criterion], len(rates) - 1 - row + ((len(criteria) - 1) / 2 - i) * 0.64 / len(criteria)
+            rate = by_criterion[criterion]
+            y = len(rates) - 1 - row + ((len(criteria) - 1) / 2 - i) * 0.64 / len(criteria)
             ax.plot([rate.low, rate.high], [y, y], color=colour, lw=2.5, alpha=0.55, solid_capstyle="round")
             ax.plot(rate.share, y, marker, color=colour, ms=6)
             ax.text(1.03, y, f"{rate.successes} of {rate.trials}", va="center", fontsize=8.5, color=colour)
@@ -202,7 +200,7 @@ def circle_animation(run: Run, seed: int, alt: str) -> str:
         "best": _rounded(attention.amax(-1)),
         "weight": _rounded(attention.sum(1)),
         "bits": run.task.bits,
-        "colours": [ARROWS[i % len(ARROWS)] for i in range(directions.shape[1])],
+        "colours": [ARROW_COLOURS[i % len(ARROW_COLOURS)] for i in range(directions.shape[1])],
     }
     name = f"circle-{run.recipe.name}-{'-'.join(map(str, run.task.bits))}-{seed}"
     return (
@@ -244,13 +242,15 @@ _CIRCLE = """
   const width = i => heads > 1 ? 12 - 9 * i / (heads - 1) : 5;  // heads on one direction show as stripes
   const arrows = data.colours.map((colour, i) => add("path", {fill: colour, stroke: "#fff", "stroke-width": 0.7}));
   if (heads <= 6) data.colours.forEach((colour, i) => {
-    add("rect", {x: -147, y: -142 + 14 * i - width(i) / 2, width: 18, height: width(i), fill: colour});
-    add("text", {x: -125, y: -142 + 14 * i, "dominant-baseline": "central", "font-size": 10, fill: "#444"}, "head " + (i + 1));
+    const y = -142 + 14 * i;
+    add("rect", {x: -147, y: y - width(i) / 2, width: 18, height: width(i), fill: colour});
+    add("text", {x: -125, y, "dominant-baseline": "central", "font-size": 10, fill: "#444"}, "head " + (i + 1));
   });
   const draw = frame => {
     dots.forEach((dot, j) => dot.setAttribute("r", 3 + 11 * Math.sqrt(data.weight[frame][j] / 2)));
     arrows.forEach((arrow, i) => {
-      const length = 20 + 75 * data.best[frame][i], half = width(i) / 2, barb = 1.7 * half + 2, neck = length - 1.5 * barb;
+      const half = width(i) / 2, barb = 1.7 * half + 2;
+      const length = 20 + 75 * data.best[frame][i], neck = length - 1.5 * barb;
       arrow.setAttribute("d", `M${-half} 0V${-neck}H${-barb}L0 ${-length}L${barb} ${-neck}H${half}V0Z`);
       arrow.setAttribute("transform", `rotate(${360 * data.angle[frame][i]})`);
     });

@@ -40,6 +40,14 @@ def test_the_bars_of_the_smallest_network_span_what_the_intervals_allow():
         assert low <= 4 and high >= 60
 
 
+def test_marks_against_a_bound_stand_where_they_lie():
+    groups = dict.fromkeys(("position", "token", "search", "climbed"), (RUNS[0], RUNS[1]))
+    ax = fixed.bound_against_risk({"Corollary 20": groups}).axes[0]
+    marks = [line for line in ax.lines if line.get_label() in groups]
+    assert len(marks) == 4 and all(np.array_equal(line.get_xdata(), RUNS[0]) for line in marks)
+    assert [line.get_markersize() for line in marks] == sorted({line.get_markersize() for line in marks}, reverse=True)
+
+
 def test_the_other_figures_draw():
     grid = np.geomspace(0.01, 1, 5)
     panel = {"x": grid, "risk": grid, "grid": grid, "stated": grid, "repaired": grid, "pair": np.stack([grid, grid])}

@@ -75,7 +75,7 @@ def bound_against_risk(panels: Mapping[str, Mapping[str, tuple[np.ndarray, np.nd
         ax.plot([0, 1], [0, 1], color="black", lw=1)
         ax.fill_between([0, 1], [0, 1], color=RED, alpha=0.08, lw=0)
         ax.text(0.97, 0.06, "refuted here", ha="right", color=RED, fontsize=9)
-        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.05), xlabel="bound (0: says nothing)", title=title)
+        ax.set(xlim=(-0.04, 1.04), ylim=(-0.03, 1.05), xlabel="bound (0: says nothing)", title=title)
     axes[0, 0].set_ylabel("exact least risk, worst B")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)

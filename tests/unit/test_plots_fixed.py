@@ -31,13 +31,14 @@ def test_the_headline_draws_every_run_and_marks_chance():
 
 
 def test_the_bars_of_the_smallest_network_span_what_the_intervals_allow():
-    column = {"network": [40, None], "network_low": [30, 20], "network_high": [60, None], "heads": [4, None]}
+    column = {"width": [3, None], "width_low": [2, 1], "width_high": [5, None], "heads": [4, None]}
     panel = {**column, "heads_failed": [None, 4]}
     fig = efficiency.smallest_models([10, 20], {"k = 2": panel, "k = 3": panel})
     fig.canvas.draw()
-    for ax in fig.axes:
+    counts, widths = fig.axes[:2], fig.axes[2:]
+    for ax, ends in [(counts[0], (4, 61)), (counts[1], (4, 61)), (widths[0], (2, 5)), (widths[1], (2, 5))]:
         low, high = ax.get_ylim()
-        assert low <= 4 and high >= 60
+        assert low <= ends[0] and high >= ends[1]
 
 
 def test_marks_against_a_bound_stand_where_they_lie():

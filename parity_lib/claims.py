@@ -37,7 +37,7 @@ CLAIMS: dict[str, Claim] = {
     ),
     "expr-transformer": Claim(
         "Proposition 3, eq. 2",
-        "k heads and k neurons, 18k + 2 parameters, express every k-parity.",
+        "k heads and k neurons, 18k + 2 parameters, express every k-parity; no temperature is named.",
         "Holds if the construction with the ReLU has risk below 0.01 with the paper's soft attention at "
         "temperature 1/n, for every n tried; holds with a change if it has risk below 1e-12 with hard "
         "attention.",
@@ -221,8 +221,8 @@ CLAIMS: dict[str, Claim] = {
     ),
     "fixed-soft": Claim(
         "Theorem 11, Remark 12",
-        "With m fixed soft heads, the risk of any one-hidden-layer network on top is at least (1 - 2m / "
-        "2^ceil((n-1)/5m)) (1 - |alpha| |beta| 5m^2 / n)^2 for some B.",
+        "With m fixed soft heads, whatever the embeddings, the risk of any one-hidden-layer network on top is at "
+        "least (1 - 2m / 2^ceil((n-1)/5m)) (1 - |alpha| |beta| 5m^2 / n)^2 for some B.",
         "Networks trained on random fixed heads, for a B that contains the position the proof picks, each "
         "held against the bound at its own norm with a tolerance of three standard errors of its risk. Holds "
         "if none lies below the bound as printed; holds with a change (second bracket clamped at 0) if none "

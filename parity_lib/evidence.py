@@ -159,14 +159,15 @@ def decide(holds: bool, numbers: Mapping[str, Any], *, change: str = "", otherwi
 def judge(stated: Rate, changed: Mapping[str, Rate], numbers: Mapping[str, Any], threshold: float = 0.5) -> Verdict:
     """Verdict on a claim about success, by the ends of the intervals.
 
-    It holds if the recipe as stated passes (its interval lies above the threshold); with a change, the best of
-    the named ones, if that passes. It fails if none can pass; if the trials are too few to say, it is not tested.
+    It holds if the recipe as stated passes (its interval lies above the threshold); with a change if others do,
+    and then the change names all that pass, in the order given. It fails if none can pass; if the trials are too
+    few to say, it is not tested.
     """
-    best = max(changed, key=lambda name: changed[name].low, default="")
-    passes = bool(best) and changed[best].low > threshold
+    passing = [name for name, rate in changed.items() if rate.low > threshold]
+    change = " or ".join(part for part in (", ".join(passing[:-1]), *passing[-1:]) if part)
     open_still = any(rate.high > threshold for rate in (stated, *changed.values()))
     otherwise = "not tested" if open_still else "fails"
-    return decide(stated.low > threshold, numbers, change=f"with {best}" if passes else "", otherwise=otherwise)
+    return decide(stated.low > threshold, numbers, change=f"with {change}" if change else "", otherwise=otherwise)
 
 
 def _plain(value: Any) -> Any:

@@ -333,6 +333,29 @@ def parameters_of(inputs: int, neurons: int) -> int:
     return neurons * (inputs + 2) + 1
 
 
+def median_steps(steps: Tensor) -> float | None:
+    """Median over the runs that learned, from the steps of all, (runs,) with 0 for never; None if none did."""
+    return float(np.median(steps[steps > 0].numpy())) if (steps > 0).any() else None
+
+
+def smallest_widths(widths: Sequence[int], low: Sequence[float], high: Sequence[float]) -> dict[str, int | None]:
+    """The width at which most networks learn, from the ends of the interval of each width's rate of success.
+
+    ``width`` is the first that surely passes one half, ``width_low`` the first that may, ``width_high`` the one from
+    which on all surely do (success need not be monotone in the width); None where there is none.
+    """
+    sure = [end > 0.5 for end in low]
+    passes = {
+        "width": sure,
+        "width_low": [end > 0.5 for end in high],
+        "width_high": [all(sure[i:]) for i in range(len(sure))],
+    }
+    return {
+        name: next((width for width, ok in zip(widths, column, strict=True) if ok), None)
+        for name, column in passes.items()
+    }
+
+
 def missing_edge_risk(predictions: Tensor) -> Tensor:
     r"""Risk of a network blind to a bit of B: mean of :math:`1 + p^2`, :math:`(1+|p|)^2/2` where :math:`|p| > 1`.
 

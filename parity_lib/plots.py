@@ -27,6 +27,7 @@ BLUE, ORANGE, GREEN, PURPLE, SKY, RED, GREY = (
     "#666666",
 )
 HEAD_COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
+ARROW_COLOURS = tuple(colour for colour in HEAD_COLOURS if colour != GREEN)  # heads beside bits, which are green
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 STYLE = {

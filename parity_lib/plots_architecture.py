@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .attention import embed, position_weights, soft_attention
 from .parity import Parity
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED
+from .plots import ARROW_COLOURS, BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED
 from .readout import zigzag
 
 
@@ -79,7 +79,7 @@ def model_diagram(task: Parity, x: Tensor, directions: Tensor, temperature: floa
             weight="bold" if member else "normal",
         )
     for i, y in enumerate(head_rows):
-        colour = HEAD_COLOURS[i % len(HEAD_COLOURS)]
+        colour = ARROW_COLOURS[i % len(ARROW_COLOURS)]
         for j, token_y in enumerate(rows):
             weight = float(gamma[i, j])
             line = ConnectionPatch(
@@ -166,7 +166,7 @@ def construction_risk(
     for (n, risk), colour, marker in zip(soft.items(), HEAD_COLOURS, MARKERS, strict=False):
         left.loglog(temperatures, risk, color=colour, lw=1.8, label=f"n = {n}")
         left.plot(n, np.interp(math.log(n), np.log(temperatures), risk), marker, color=colour, ms=8)
-    left.axvline(1, color=GREY, ls=":", lw=1)
+    left.axvline(1, color=GREY, ls=":", lw=1, label="temperature 1/n²")
     left.set(
         xlabel="temperature × n²",
         ylabel="risk (squared hinge)",

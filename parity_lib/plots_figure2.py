@@ -18,13 +18,29 @@ from torch import Tensor
 
 from .attention import angle_to_position
 from .evidence import Rate
-from .plots import BLUE, GREY, HEAD_COLOURS, ORANGE, RED
+from .plots import ARROW_COLOURS, BLUE, GREY, HEAD_COLOURS, ORANGE, PURPLE, RED
 from .training import Run
+
+# How each criterion of success is drawn: its label, colour and marker.
+CRITERIA = {
+    "hard": ("hard: arg-max positions are exactly B", ORANGE, "s"),
+    "committed": ("committed: hard, and every head above 0.6", BLUE, "o"),
+    "shared": ("shared direction: two heads half-way between the neighbours", PURPLE, "D"),
+}
+
+
+def example_seed(run: Run, wanted: Tensor, criterion: str) -> tuple[int, str]:
+    """The first seed that ends as wanted, (seeds,), or the first of all; and a title that says which of the two."""
+    seed = run.seeds[int(wanted.int().argmax())]
+    return seed, f"seed {seed}, {criterion}: {'yes' if wanted.any() else 'no'}"
 
 
 def attention_heat_maps(run: Run, seed: int, title: str = "") -> Figure:
     """The paper's Figure 2: one panel per head, position against epoch, colour = attention."""
-    return attention_grid({title: (run, seed)})
+    fig = attention_grid({"": (run, seed)})
+    if title:
+        fig.suptitle(title, fontsize=10)
+    return fig
 
 
 def attention_grid(runs: Mapping[str, tuple[Run, int]]) -> Figure:
@@ -86,17 +102,19 @@ def _name_heads(axes: np.ndarray) -> None:
         axes[-1, i].set_xlabel("epoch")
 
 
-def success_rates(rates: Mapping[str, tuple[Rate, Rate]], title: str) -> Figure:
-    """Success by recipe with Wilson 95 % intervals; each entry is (hard, committed)."""
-    fig, ax = plt.subplots(figsize=(8, 0.5 * len(rates) + 1.6))
-    for row, pair in enumerate(rates.values()):
-        for rate, shift, colour, marker in ((pair[0], 0.16, ORANGE, "s"), (pair[1], -0.16, BLUE, "o")):
-            y = len(rates) - 1 - row + shift
+def success_rates(rates: Mapping[str, Mapping[str, Rate]], title: str) -> Figure:
+    """Success by recipe with Wilson 95 % intervals: recipe -> criterion (of :data:`CRITERIA`) -> rate."""
+    criteria = list(next(iter(rates.values())))
+    fig, ax = plt.subplots(figsize=(8, (0.14 + 0.18 * len(criteria)) * len(rates) + 1.6))
+    for i, criterion in enumerate(criteria):
+        label, colour, marker = CRITERIA[criterion]
+        ax.plot([], [], marker, color=colour, label=label)
+        for row, by_criterion in enumerate(rates.values()):
+            rate = by_criterion[criterion]
+            y = len(rates) - 1 - row + ((len(criteria) - 1) / 2 - i) * 0.64 / len(criteria)
             ax.plot([rate.low, rate.high], [y, y], color=colour, lw=2.5, alpha=0.55, solid_capstyle="round")
-            ax.plot(rate.share, y, marker, color=colour, ms=7)
+            ax.plot(rate.share, y, marker, color=colour, ms=6)
             ax.text(1.03, y, f"{rate.successes} of {rate.trials}", va="center", fontsize=8.5, color=colour)
-    ax.plot([], [], "s", color=ORANGE, label="hard: arg-max positions are exactly B")
-    ax.plot([], [], "o", color=BLUE, label="committed: hard, and every head above 0.6")
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.6, len(rates) - 0.4), xlabel="share of seeds", title=title)
     ax.set_yticks(range(len(rates)), list(rates)[::-1])
     fig.legend(loc="outside lower center", ncols=2, fontsize=9)
@@ -129,7 +147,7 @@ def every_seed(runs: Mapping[str, Run]) -> Figure:
 def shared_directions(runs: Mapping[str, Run], middle: float, span: float = 2.5) -> Figure:
     """Where on the circle every head near the neighbours ends, against the middle between them."""
     fig, ax = plt.subplots(figsize=(8, 0.6 * len(runs) + 1.3))
-    for row, (_label, run) in enumerate(runs.items()):
+    for row, run in enumerate(runs.values()):
         n = run.task.n
         where = angle_to_position(run.directions[-1], n).reshape(-1).numpy()
         where = middle + (where - middle + n / 2) % n - n / 2
@@ -137,7 +155,7 @@ def shared_directions(runs: Mapping[str, Run], middle: float, span: float = 2.5)
         jitter = np.linspace(-0.22, 0.22, len(near))
         ax.plot(near, len(runs) - 1 - row + jitter, "o", ms=4.5, alpha=0.55, color=BLUE, mew=0)
         ax.text(middle + span * 1.03, len(runs) - 1 - row, f"{len(near)} heads", va="center", fontsize=8.5, color=GREY)
-    ax.axvline(middle, color=RED, lw=1.5, label=f"half-way, {middle:g}")
+    ax.axvline(middle, color=RED, lw=1.5, zorder=1, label=f"half-way, {middle:g}")
     ax.set_yticks(range(len(runs)), list(runs)[::-1])
     ax.set(
         xlim=(middle - span, middle + span),
@@ -170,8 +188,9 @@ def risk_and_forces(run: Run, forces: Mapping[str, Tensor]) -> Figure:
 def circle_animation(run: Run, seed: int, alt: str) -> str:
     """The heads as arrows on the circle of positions, epoch by epoch: self-contained HTML (SVG and a slider).
 
-    Arrow length is the weight a head gives to its best position; dots grow with the summed
-    attention. Works offline and without a server; starts on request, never by itself.
+    An arrow grows with the weight a head gives to its best position, from a fifth of the radius at 0 to nearly
+    the circle at 1; each head's is thinner than the one before, so that heads on one direction show as stripes.
+    Dots grow with the summed attention. Works offline and without a server; starts on request, never by itself.
     """
     column = run.seeds.index(seed)
     attention = run.attention[:, column]
@@ -181,7 +200,7 @@ def circle_animation(run: Run, seed: int, alt: str) -> str:
         "best": _rounded(attention.amax(-1)),
         "weight": _rounded(attention.sum(1)),
         "bits": run.task.bits,
-        "colours": HEAD_COLOURS[: directions.shape[1]],
+        "colours": [ARROW_COLOURS[i % len(ARROW_COLOURS)] for i in range(directions.shape[1])],
     }
     name = f"circle-{run.recipe.name}-{'-'.join(map(str, run.task.bits))}-{seed}"
     return (
@@ -220,14 +239,20 @@ _CIRCLE = """
     if (n <= 40 || member) add("text", {x: tx, y: ty, "text-anchor": "middle", "dominant-baseline": "central",
       "font-size": member ? 15 : 10, "font-weight": member ? "bold" : "normal", fill: member ? "#00664a" : "#666"}, j);
   }
-  const arrows = data.colours.map(colour => [
-    add("line", {x1: 0, y1: 0, stroke: colour, "stroke-width": 4, "stroke-linecap": "round"}),
-    add("circle", {r: 6, fill: colour})]);
+  const width = i => heads > 1 ? 12 - 9 * i / (heads - 1) : 5;  // heads on one direction show as stripes
+  const arrows = data.colours.map((colour, i) => add("path", {fill: colour, stroke: "#fff", "stroke-width": 0.7}));
+  if (heads <= 6) data.colours.forEach((colour, i) => {
+    const y = -142 + 14 * i;
+    add("rect", {x: -147, y: y - width(i) / 2, width: 18, height: width(i), fill: colour});
+    add("text", {x: -125, y, "dominant-baseline": "central", "font-size": 10, fill: "#444"}, "head " + (i + 1));
+  });
   const draw = frame => {
     dots.forEach((dot, j) => dot.setAttribute("r", 3 + 11 * Math.sqrt(data.weight[frame][j] / 2)));
-    arrows.forEach(([line, tip], i) => {
-      const [x, y] = at(data.angle[frame][i], 18 + 74 * data.best[frame][i]);
-      line.setAttribute("x2", x); line.setAttribute("y2", y); tip.setAttribute("cx", x); tip.setAttribute("cy", y);
+    arrows.forEach((arrow, i) => {
+      const half = width(i) / 2, barb = 1.7 * half + 2;
+      const length = 20 + 75 * data.best[frame][i], neck = length - 1.5 * barb;
+      arrow.setAttribute("d", `M${-half} 0V${-neck}H${-barb}L0 ${-length}L${barb} ${-neck}H${half}V0Z`);
+      arrow.setAttribute("transform", `rotate(${360 * data.angle[frame][i]})`);
     });
     slider.value = frame; output.textContent = "epoch " + frame;
   };

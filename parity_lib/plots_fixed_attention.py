@@ -64,16 +64,18 @@ def hard_risks(
 
 
 def bound_against_risk(panels: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]) -> Figure:
-    """Exact worst-B risk against a bound, one dot per head set: a dot below the diagonal would refute the bound."""
+    """Exact worst-B risk against a bound, one mark per head set: one below the diagonal would refute the bound.
+
+    Marks are open and ever smaller, not moved aside: distances to the diagonal are smaller than any shift.
+    """
     fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 4.2), sharex=True, sharey=True, squeeze=False)
     for ax, (title, groups) in zip(axes[0], panels.items(), strict=True):
         for i, (label, (bound, risk)) in enumerate(groups.items()):
-            colour, marker, beside = HEAD_COLOURS[i], MARKERS[i], (i - len(groups) + 1) * 0.011
-            ax.plot(bound + beside, risk, marker, color=colour, ms=4, alpha=0.45, mew=0, label=label)
+            ax.plot(bound, risk, MARKERS[i], color=HEAD_COLOURS[i], mfc="none", ms=10 - 2.2 * i, mew=1, label=label)
         ax.plot([0, 1], [0, 1], color="black", lw=1)
         ax.fill_between([0, 1], [0, 1], color=RED, alpha=0.08, lw=0)
         ax.text(0.97, 0.06, "refuted here", ha="right", color=RED, fontsize=9)
-        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.05), xlabel="bound (0: says nothing)", title=title)
+        ax.set(xlim=(-0.04, 1.04), ylim=(-0.03, 1.05), xlabel="bound (0: says nothing)", title=title)
     axes[0, 0].set_ylabel("exact least risk, worst B")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)

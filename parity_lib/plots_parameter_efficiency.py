@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from .evidence import Rate
 from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, RED, draw_rates, fan, plain_log_ticks
@@ -15,24 +16,32 @@ DASHES = ("-", "--", "-.", ":", "-", "--")
 
 
 def smallest_models(lengths: Sequence[int], panels: Mapping[str, Mapping[str, Sequence[float | None]]]) -> Figure:
-    """Smallest parameter count that succeeds against n, one panel per k.
+    """Top: smallest parameter count that succeeds against n. Bottom: its hidden neurons. One column per k.
 
-    Each panel maps ``network``, ``network_low`` and ``network_high`` (the smallest count that may and that surely
-    succeeds), ``heads`` where the 2k numbers succeed, ``heads_failed`` where not; None is left out.
+    Each panel maps ``width``, ``width_low`` and ``width_high`` (see :func:`parity_lib.ffnn.smallest_widths`), ``heads``
+    where the 2k numbers succeed, ``heads_failed`` where not; None is left out.
     """
-    fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 4.0), sharey=True, squeeze=False)
+    fig, axes = plt.subplots(
+        2, len(panels), figsize=(8.2, 5.4), sharex=True, sharey="row", squeeze=False, height_ratios=[1.5, 1]
+    )
     x = np.asarray(lengths, dtype=float)
-    for ax, (title, panel) in zip(axes[0], panels.items(), strict=True):
+    for (ax, below), (title, panel) in zip(axes.T, panels.items(), strict=True):
         values = {name: np.array(column, dtype=float) for name, column in panel.items()}  # None becomes nan
-        bars = np.nan_to_num([values["network"] - values["network_low"], values["network_high"] - values["network"]])
+        bars = np.nan_to_num([values["width"] - values["width_low"], values["width_high"] - values["width"]]).clip(0)
         label = "smallest network that succeeds"
-        ax.errorbar(x, values["network"], bars.clip(0), fmt="-s", color=RED, lw=1.6, capsize=3, label=label)
-        ax.plot(x, x, ":", color="black", lw=1.2, label="n")
+        count = values["width"] * (x + 2) + 1  # eq. 1 with all its edges
+        ax.errorbar(x, count, bars * (x + 2), fmt="-s", color=RED, lw=1.6, capsize=3, label=label)
+        ax.plot(x, x + 3, "--", color=GREY, lw=1.2, label="one neuron with all its edges: n + 3")
+        below.errorbar(x, values["width"], bars, fmt="-s", color=RED, lw=1.6, capsize=3)
+        below.set(xlabel="number of positions n", xticks=lengths)
+        below.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         ax.plot(x, values["heads"], "o", color=BLUE, ms=8, label="2k numbers (heads or tied network): succeed")
         ax.plot(x, values["heads_failed"], "o", mfc="white", mec=BLUE, ms=8, label="2k numbers: do not, in this budget")
-        ax.set(yscale="log", xlabel="number of positions n", title=title, xticks=lengths)
+        ax.set(yscale="log", title=title)
     axes[0, 0].set(ylabel="trainable numbers")
     axes[0, 0].set_ylim(bottom=2)
+    axes[1, 0].set(ylabel="hidden neurons needed")
+    axes[1, 0].set_ylim(bottom=0)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
     return fig

@@ -100,10 +100,19 @@ class FFNN1(torch.nn.Module):
     @classmethod
     def expressing(cls, bits: tuple[int, ...], n: int, smoothing: float = 0.0) -> FFNN1:
         """Proposition 3's network for the parity of ``bits``: k neurons that all read the sum of B."""
-        k = len(bits)
-        network = cls(n, k, smoothing)
+        return cls._zigzag(n, [bit - 1 for bit in bits], 1, len(bits), smoothing)
+
+    @classmethod
+    def frozen(cls, k: int, smoothing: float = 0.0) -> FFNN1:
+        """The transformer's head of eq. 2: k neurons on the mean v* in R^4, each with beta = [k, 0, 0, 0]."""
+        return cls._zigzag(4, [0], k, k, smoothing)
+
+    @classmethod
+    def _zigzag(cls, inputs: int, read: list[int], weight: float, k: int, smoothing: float) -> FFNN1:
+        """The zigzag of ``weight`` times the sum of the inputs that are read."""
+        network = cls(inputs, k, smoothing)
         with torch.no_grad():
-            network.beta[:, [bit - 1 for bit in bits]] = 1
+            network.beta[:, read] = weight
             network.bias.copy_(0.5 - torch.arange(1, k + 1))
             network.alpha.copy_(zigzag_weights(k))
             network.offset.fill_(1)

@@ -132,16 +132,28 @@ def theorem_11(n: int, m: int, norm: float, *, clamped: bool = True) -> float:
 
 
 def theorem_11_repaired(n: int, m: int, norm: float) -> float:
-    r"""Theorem 11 repaired: the second factor is :math:`(1 - \|\alpha\|\|\beta\|\,5\sqrt6\,m/n)_+^2`.
+    r"""Theorem 11 repaired, for eq. 3: the second factor is :math:`(1 - \|\alpha\|\|\beta\|\,\frac52\sqrt6\,m/n)_+^2`.
 
-    It counts that the value vector changes too. When the bit at p flips, a head's vector moves by
-    :math:`g'(w'_p - u) - g(w_p - u)` with u the mean of the other positions; the attention g, g' on p is at
-    most 5m/n and two embeddings of eq. 3 are at most :math:`\sqrt{2 + 4}` apart. For m >= 3 this implies the
-    printed bound.
+    When the bit at p flips, a head's vector moves by :math:`g'(w'_p - u) - g(w_p - u)` with u the mean of the
+    other positions. Its norm is convex in the smaller of g and g', so at most the larger one times
+    :math:`\|w'_p - u\|` or :math:`\|w'_p - w_p\|`; attention on p is at most 5m/n, and two embeddings of eq. 3 are at
+    most :math:`\sqrt{2 + 4}` apart. From m = 2 on this implies the printed constant; see also
+    :func:`one_head_tail`.
     """
     _check_heads(n, m)
     _check_norm(norm)
-    return _product(1 - 2 * m / 2 ** _ceil(n - 1, 5 * m), 1 - norm * 5 * math.sqrt(6) * m / n, True)
+    return _product(1 - 2 * m / 2 ** _ceil(n - 1, 5 * m), 1 - norm * 2.5 * math.sqrt(6) * m / n, True)
+
+
+def one_head_tail(n: int) -> float:
+    r"""What m = 1 needs instead: :math:`P[\mathrm{Bin}(n - 1, \frac12) + 1 < \sqrt6\,n/10]`, with eq. 3.
+
+    If M of the other n - 1 positions carry the head's token, the attention on its lowest position is at most
+    1/(M + 1), and :math:`\frac12\sqrt6/(M + 1) \le 5/n` unless M + 1 is below :math:`\sqrt6\,n/10`. Where this
+    probability is at most :math:`2/2^{\lceil (n-1)/5 \rceil}`, the printed bound (clamped) holds for one head.
+    """
+    _check_heads(n, 1)
+    return float(binom.cdf(math.ceil(math.sqrt(6) * n / 10 - 1) - 1, n - 1, 0.5))
 
 
 def theorem_11_tail(n: int, m: int) -> float:

@@ -36,8 +36,13 @@ def test_verdicts_follow_the_lower_end_of_the_interval():
     assert judge(wilson(64, 64), {}, {}).verdict == "holds"
     assert judge(wilson(3, 64), {"changed": wilson(9, 64)}, {}).verdict == "fails"
     assert judge(wilson(0, 64), {"changed": wilson(5, 6)}, {}).verdict == "not tested"  # too few trials to say
-    found = judge(wilson(0, 64), {"weak": wilson(40, 64), "strong": wilson(63, 64)}, {"n": 1})
+    found = judge(wilson(0, 64), {"weak": wilson(36, 64), "strong": wilson(63, 64)}, {"n": 1})
     assert str(found) == "holds with a change (with strong)" and found.numbers == {"n": 1}
+
+
+def test_the_change_names_every_recipe_that_passes():
+    passing = {"near": wilson(50, 64), "nearer": wilson(45, 64), "no": wilson(1, 64), "best": wilson(64, 64)}
+    assert judge(wilson(0, 64), passing, {}).change == "with near, nearer or best"
 
 
 def test_a_change_must_be_named():

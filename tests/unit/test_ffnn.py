@@ -15,10 +15,12 @@ from parity_lib.ffnn import (
     drawn_tasks,
     eliminate,
     labels_of,
+    median_steps,
     missing_edge_cases,
     missing_edge_risk,
     parameters_of,
     remove_edge,
+    smallest_widths,
     solve_exactly,
     steps_to_learn,
     tied_accuracy,
@@ -198,3 +200,18 @@ def test_the_exact_risk_of_the_tied_network_is_the_risk_of_the_heads():
     x = task.cube()
     mean = find_loss("squared_hinge")(task.labels(x), zigzag(x @ tied_weights(heads[0], 8), 2, 1e-2)).mean()
     assert float(risk(heads)[0]) == pytest.approx(float(mean), abs=1e-12)
+
+
+def test_the_smallest_width_is_the_first_that_surely_passes_with_what_the_intervals_leave_open():
+    low, high = [0.1, 0.4, 0.6, 0.3, 0.7], [0.4, 0.6, 0.9, 0.8, 0.9]
+    assert smallest_widths([1, 2, 3, 4, 5], low, high) == {"width": 3, "width_low": 2, "width_high": 5}
+    assert smallest_widths([1], [0.0], [0.4]) == {"width": None, "width_low": None, "width_high": None}
+
+
+@pytest.mark.parametrize("n", [1, 10, 1000])
+def test_a_dense_network_has_more_parameters_than_inputs_at_any_width(n):
+    assert min(parameters_of(n, width) for width in range(1, 5)) > n
+
+
+def test_the_median_is_over_the_runs_that_learned():
+    assert median_steps(torch.tensor([0, 50, 100, 0])) == 75 and median_steps(torch.tensor([0, 0])) is None

@@ -33,6 +33,7 @@ from parity_lib.theory import (
     corollary_20,
     last_informative,
     linear_bound,
+    one_head_tail,
     theorem_11,
     theorem_11_repaired,
     theorem_11_tail,
@@ -175,7 +176,27 @@ def test_the_bounds_have_the_printed_values():
     assert theorem_11(24, 1, 2.0) == pytest.approx((1 - 2 / 32) * (1 - 10 / 24) ** 2)
     assert theorem_11(24, 1, 100.0) == 0 and theorem_11(24, 1, 100.0, clamped=False) > 300
     assert theorem_11_repaired(60, 1, 1.0) < theorem_11(60, 1, 1.0)
-    assert theorem_11_repaired(400, 3, 1.0) > theorem_11(400, 3, 1.0) > 0  # 5 m^2 exceeds 5 sqrt(6) m from m = 3
+    assert theorem_11_repaired(400, 2, 1.0) > theorem_11(400, 2, 1.0) > 0  # 5 m^2 exceeds 2.5 sqrt(6) m from m = 2
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_a_flip_moves_the_mean_of_heads_by_no_more_than_the_repair_allows(m):
+    n, p = 9, 9
+    scores = torch.randn(m, n, generator=generator(m), dtype=torch.float64)
+    scores[:, -1] = scores.amin(1) - 1
+    for token in (-3.0, 0.0, 3.0):
+        heads = FixedHeads(scores, torch.full((m,), token, dtype=torch.float64))
+        x = Parity(n, (1,)).cube()
+        flipped = x.clone()
+        flipped[:, p - 1] = 1 - flipped[:, p - 1]
+        moved = (soft_vectors([heads], x) - soft_vectors([heads], flipped)).mean(-2)[0].norm(dim=1)
+        on_p = [torch.softmax(heads.positions + heads.tokens[:, None] * y[:, None], -1)[..., -1] for y in (x, flipped)]
+        assert (moved <= math.sqrt(6) * torch.maximum(*on_p).mean(1) + 1e-12).all()
+
+
+def test_one_head_has_its_printed_bound_by_the_finer_count():
+    assert one_head_tail(12) == pytest.approx((1 + 11) / 2**11)  # fewer than 2.94 of 12, so M = 0 or 1 of 11
+    assert all(one_head_tail(n) <= 2 / 2 ** math.ceil((n - 1) / 5) for n in range(7, 200))
 
 
 def test_the_first_factor_of_theorem_11_is_at_least_as_careful_as_the_tail_it_stands_for():

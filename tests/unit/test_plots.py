@@ -41,6 +41,19 @@ def test_heat_maps_show_the_attention_the_model_used(run):
         assert ax.get_xlabel() == "epoch"
 
 
+def test_an_example_says_which_seed_it_is_and_whether_it_ends_as_wanted(run):
+    assert plots_figure2.example_seed(run, torch.tensor([False, True]), "committed") == (6, "seed 6, committed: yes")
+    assert plots_figure2.example_seed(run, torch.tensor([False, False]), "committed") == (4, "seed 4, committed: no")
+    fig = plots_figure2.attention_heat_maps(run, 6, "seed 6, committed: yes")
+    assert fig.get_suptitle() == "seed 6, committed: yes"
+
+
+def test_every_criterion_has_its_rate_in_every_row():
+    rates = {name: {"hard": wilson(3, 4), "shared": wilson(2, 4)} for name in ("one", "two")}
+    fig = plots_figure2.success_rates(rates, "title")
+    assert [text.get_text() for text in fig.axes[0].texts] == ["3 of 4", "3 of 4", "2 of 4", "2 of 4"]
+
+
 def test_one_run_shows_its_risk_and_the_force_on_every_head(run):
     signal = torch.rand(4, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     fig = plots_figure2.risk_and_forces(run, {"label-free force": signal * 1e-15, "parity signal": signal})
@@ -78,7 +91,7 @@ def test_the_diagram_prints_the_numbers_of_the_model():
 
 
 def test_the_other_figures_draw(run):
-    rates = {"a": (wilson(1, 4), wilson(0, 4)), "b": (wilson(4, 4), wilson(4, 4))}
+    rates = {name: {"hard": wilson(1, 4), "committed": wilson(0, 4), "shared": wilson(4, 4)} for name in "ab"}
     temperatures = np.geomspace(0.1, 100, 5)
     figures = [
         plots_figure2.attention_grid({"one": (run, 4), "two": (run, 6)}),
@@ -98,6 +111,7 @@ def test_the_animation_asks_no_host_for_anything_and_says_what_it_shows(run):
     links = re.findall(r"(?:src|href)=|https?://[^\"]+", html)
     assert links == ["http://www.w3.org/2000/svg"]  # the name of the SVG namespace, not a request
     assert "@" not in html
+    assert plots.GREEN not in plots.ARROW_COLOURS  # green marks the bits
 
 
 def test_the_figures_of_convergence_draw(run):

@@ -23,13 +23,22 @@ def test_the_headline_draws_every_run_and_marks_chance():
 
 
 def test_the_bars_of_the_smallest_network_span_what_the_intervals_allow():
-    column = {"network": [40, None], "network_low": [30, 20], "network_high": [60, None], "heads": [4, None]}
+    column = {"width": [3, None], "width_low": [2, 1], "width_high": [5, None], "heads": [4, None]}
     panel = {**column, "heads_failed": [None, 4]}
     fig = efficiency.smallest_models([10, 20], {"k = 2": panel, "k = 3": panel})
     fig.canvas.draw()
-    for ax in fig.axes:
+    counts, widths = fig.axes[:2], fig.axes[2:]
+    for ax, ends in [(counts[0], (4, 61)), (counts[1], (4, 61)), (widths[0], (2, 5)), (widths[1], (2, 5))]:
         low, high = ax.get_ylim()
-        assert low <= 4 and high >= 60
+        assert low <= ends[0] and high >= ends[1]
+
+
+def test_marks_against_a_bound_stand_where_they_lie():
+    groups = dict.fromkeys(("position", "token", "search", "climbed"), (RUNS[0], RUNS[1]))
+    ax = fixed.bound_against_risk({"Corollary 20": groups}).axes[0]
+    marks = [line for line in ax.lines if line.get_label() in groups]
+    assert len(marks) == 4 and all(np.array_equal(line.get_xdata(), RUNS[0]) for line in marks)
+    assert [line.get_markersize() for line in marks] == sorted({line.get_markersize() for line in marks}, reverse=True)
 
 
 def test_the_other_figures_draw():

@@ -26,8 +26,8 @@ BLUE, ORANGE, GREEN, PURPLE, SKY, RED, GREY = (
     "#D55E00",
     "#666666",
 )
-HEAD_COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
-ARROW_COLOURS = tuple(colour for colour in HEAD_COLOURS if colour != GREEN)  # heads beside bits, which are green
+COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
+HEAD_COLOURS = (BLUE, RED, PURPLE, ORANGE, SKY)  # heads stand beside bits, which are green
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 STYLE = {

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .attention import embed, position_weights, soft_attention
 from .parity import Parity
-from .plots import ARROW_COLOURS, BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED
+from .plots import BLUE, COLOURS, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED
 from .readout import zigzag
 
 
@@ -79,7 +79,7 @@ def model_diagram(task: Parity, x: Tensor, directions: Tensor, temperature: floa
             weight="bold" if member else "normal",
         )
     for i, y in enumerate(head_rows):
-        colour = ARROW_COLOURS[i % len(ARROW_COLOURS)]
+        colour = HEAD_COLOURS[i % len(HEAD_COLOURS)]
         for j, token_y in enumerate(rows):
             weight = float(gamma[i, j])
             line = ConnectionPatch(
@@ -163,7 +163,7 @@ def construction_risk(
     hard : k -> risk of hard attention at each of ``smoothings``.
     """
     fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.5))
-    for (n, risk), colour, marker in zip(soft.items(), HEAD_COLOURS, MARKERS, strict=False):
+    for (n, risk), colour, marker in zip(soft.items(), COLOURS, MARKERS, strict=False):
         left.loglog(temperatures, risk, color=colour, lw=1.8, label=f"n = {n}")
         left.plot(n, np.interp(math.log(n), np.log(temperatures), risk), marker, color=colour, ms=8)
     left.axvline(1, color=GREY, ls=":", lw=1, label="temperature 1/n²")
@@ -174,7 +174,7 @@ def construction_risk(
         title="Soft attention (marker: temperature 1/n)",
     )
     left.legend(fontsize=9)
-    for (k, risk), colour, marker in zip(hard.items(), HEAD_COLOURS, MARKERS, strict=False):
+    for (k, risk), colour, marker in zip(hard.items(), COLOURS, MARKERS, strict=False):
         right.loglog(smoothings, risk, marker=marker, ms=4, color=colour, lw=1.5, label=f"k = {k}")
     right.set(
         xlabel="smoothing b of the ReLU",

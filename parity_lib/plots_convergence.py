@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .attention import angle_to_position
 from .measure import Trap
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, RED, fan, plain_log_ticks
+from .plots import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE, RED, fan, plain_log_ticks
 from .training import Run
 
 DASHES = ("-", "--", "-.", ":")
@@ -33,7 +33,7 @@ def risk_fans(
     predicted : the paper's bound at the frames of the stated runs.
     """
     fig, axes = plt.subplots(1, 1 + len(changed), figsize=(8.4, 3.3), width_ratios=[1.5] + [1] * len(changed))
-    styles = zip(cycle(HEAD_COLOURS), cycle(DASHES), strict=False)
+    styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
     for (label, run), (colour, dash) in zip(stated.items(), styles, strict=False):
         fan(axes[0], _updates(run), run.risk.numpy(), colour, label, dash)
     axes[0].plot(_updates(next(iter(stated.values()))), predicted, color="black", lw=1, label="the bound of Theorem 5")
@@ -54,7 +54,7 @@ def small_steps(settling: Run, stability: Mapping[str, tuple[Run, Tensor]]) -> F
     left.plot(_updates(settling), settling.risk.numpy(), color=BLUE, lw=0.9, alpha=0.6)
     rate = settling.recipe.learning_rate
     left.set(ylim=(0, None), xlabel="update", ylabel="risk, squared hinge", title=f"rate {rate:g}, one line per seed")
-    styles = zip(cycle(HEAD_COLOURS), cycle(DASHES), strict=False)
+    styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
     for (label, (run, numbers)), (colour, dash) in zip(stability.items(), styles, strict=False):
         x, values = _updates(run)[1:], numbers[1:].clamp_min(1e-12).numpy()
         fan(right, x, values, colour, label, dash)

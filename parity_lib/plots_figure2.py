@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .attention import angle_to_position
 from .evidence import Rate
-from .plots import ARROW_COLOURS, BLUE, GREY, HEAD_COLOURS, ORANGE, PURPLE, RED
+from .plots import BLUE, GREY, HEAD_COLOURS, ORANGE, PURPLE, RED
 from .training import Run
 
 # How each criterion of success is drawn: its label, colour and marker.
@@ -200,7 +200,7 @@ def circle_animation(run: Run, seed: int, alt: str) -> str:
         "best": _rounded(attention.amax(-1)),
         "weight": _rounded(attention.sum(1)),
         "bits": run.task.bits,
-        "colours": [ARROW_COLOURS[i % len(ARROW_COLOURS)] for i in range(directions.shape[1])],
+        "colours": [HEAD_COLOURS[i % len(HEAD_COLOURS)] for i in range(directions.shape[1])],
     }
     name = f"circle-{run.recipe.name}-{'-'.join(map(str, run.task.bits))}-{seed}"
     return (

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from .evidence import Rate
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED, draw_rates, fan
+from .plots import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE, PURPLE, RED, draw_rates, fan
 
 DASHES = ("-.", "--", ":", "--", "-")
 TOP = 1.12  # upper edge of the axes of risk
@@ -71,7 +71,7 @@ def bound_against_risk(panels: Mapping[str, Mapping[str, tuple[np.ndarray, np.nd
     fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 4.2), sharex=True, sharey=True, squeeze=False)
     for ax, (title, groups) in zip(axes[0], panels.items(), strict=True):
         for i, (label, (bound, risk)) in enumerate(groups.items()):
-            ax.plot(bound, risk, MARKERS[i], color=HEAD_COLOURS[i], mfc="none", ms=10 - 2.2 * i, mew=1, label=label)
+            ax.plot(bound, risk, MARKERS[i], color=COLOURS[i], mfc="none", ms=10 - 2.2 * i, mew=1, label=label)
         ax.plot([0, 1], [0, 1], color="black", lw=1)
         ax.fill_between([0, 1], [0, 1], color=RED, alpha=0.08, lw=0)
         ax.text(0.97, 0.06, "refuted here", ha="right", color=RED, fontsize=9)

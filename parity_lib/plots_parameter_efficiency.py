@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from .evidence import Rate
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, RED, draw_rates, fan, plain_log_ticks
+from .plots import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE, RED, draw_rates, fan, plain_log_ticks
 
 DASHES = ("-", "--", "-.", ":", "-", "--")
 
@@ -54,7 +54,7 @@ def success_by_width(widths: Sequence[int], panels: Mapping[str, Mapping[str, li
     for ax, (title, lines) in zip(axes[0], panels.items(), strict=True):
         for i, (label, rates) in enumerate(lines.items()):
             at = positions + (i - len(lines) / 2 + 0.5) * 0.09
-            draw_rates(ax, at, rates, HEAD_COLOURS[i % 6], MARKERS[i % 6], label, full=1, ls=DASHES[i % 6])
+            draw_rates(ax, at, rates, COLOURS[i % 6], MARKERS[i % 6], label, full=1, ls=DASHES[i % 6])
         ax.axhline(0.5, color=GREY, lw=0.8, ls=":")
         ax.set(title=title, xlabel="hidden neurons", ylim=(-0.04, 1.04))
         ax.set_xticks(positions, [str(width) for width in widths])
@@ -77,7 +77,7 @@ def success_and_steps(
         top, bottom = axes[:, column]
         for i, label in enumerate(success[title]):
             at = x + (i - len(success[title]) / 2 + 0.5) * gap
-            colour, marker = HEAD_COLOURS[i % 6], MARKERS[i % 6]
+            colour, marker = COLOURS[i % 6], MARKERS[i % 6]
             draw_rates(top, at, success[title][label], colour, marker, label, full=1, ls=DASHES[i % 6])
             medians = [np.median(runs) if len(runs) else np.nan for runs in steps[title][label]]
             bottom.plot(at, medians, DASHES[i % 6], color=colour, lw=1.5)

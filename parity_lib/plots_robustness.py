@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from .evidence import Rate
-from .plots import BLUE, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED, SKY, draw_rates, fan, plain_log_ticks
+from .plots import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE, PURPLE, RED, SKY, draw_rates, fan, plain_log_ticks
 from .studies import Bin, Success
 
 DASHES = ("-", "--", "-.", ":")
@@ -123,15 +123,15 @@ def scale(
     (a, b), (c, d) = axes
     for i, (label, points) in enumerate(found.items()):
         x = [size * (1 + 0.04 * i) for size in points]
-        colour, marker = HEAD_COLOURS[i], MARKERS[i]
+        colour, marker = COLOURS[i], MARKERS[i]
         committed, hard = [s.committed for s in points.values()], [s.hard for s in points.values()]
         draw_rates(a, x, committed, colour, marker, f"{label}: committed")
         draw_rates(a, x, hard, colour, marker, f"{label}: arg-max", ls=":", mfc="white", zorder=1)
         settled = {n: values[np.isfinite(values)] for n, values in updates[label].items()}
         settled = {n: values for n, values in settled.items() if len(values)}
         quartiles = np.array([np.quantile(v.clip(1), (0.25, 0.5, 0.75)) for v in settled.values()]).T
-        b.fill_between(list(settled), quartiles[0], quartiles[2], color=HEAD_COLOURS[i], alpha=0.2, lw=0)
-        b.plot(list(settled), quartiles[1], marker=MARKERS[i], color=HEAD_COLOURS[i])
+        b.fill_between(list(settled), quartiles[0], quartiles[2], color=COLOURS[i], alpha=0.2, lw=0)
+        b.plot(list(settled), quartiles[1], marker=MARKERS[i], color=COLOURS[i])
     _percent_axis(a)
     a.set(ylabel="pairs that succeed, %", title="bits found")
     precision = f", to within {resolution}" if resolution > 1 else ""
@@ -141,7 +141,7 @@ def scale(
     plain_log_ticks(b.yaxis)
     for ax, series in ((c, gradients), (d, examples)):
         for i, (label, values) in enumerate(series.items()):
-            fan(ax, np.asarray(lengths, dtype=float), values, HEAD_COLOURS[i], label, DASHES[i % 4])
+            fan(ax, np.asarray(lengths, dtype=float), values, COLOURS[i], label, DASHES[i % 4])
         ax.set_yscale("log")
     c.set(ylabel="norm of the gradient", title="first gradient, exact")
     d.set(ylabel="examples", title="examples that one such gradient costs")

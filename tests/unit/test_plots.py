@@ -18,6 +18,7 @@ from parity_lib import (
     wilson,
 )
 from parity_lib.attention import aligned_directions
+from parity_lib.plots import GREEN, HEAD_COLOURS
 
 SHORT = replace(RECIPES["figure2-signed"], epochs=3, updates_per_epoch=2)
 
@@ -111,7 +112,7 @@ def test_the_animation_asks_no_host_for_anything_and_says_what_it_shows(run):
     links = re.findall(r"(?:src|href)=|https?://[^\"]+", html)
     assert links == ["http://www.w3.org/2000/svg"]  # the name of the SVG namespace, not a request
     assert "@" not in html
-    assert plots.GREEN not in plots.ARROW_COLOURS  # green marks the bits
+    assert GREEN not in HEAD_COLOURS  # green marks the bits
 
 
 def test_the_figures_of_convergence_draw(run):

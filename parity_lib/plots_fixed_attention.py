@@ -14,7 +14,7 @@ from .plots import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE, PURPLE, RED, dra
 
 DASHES = ("-.", "--", ":", "--", "-")
 TOP = 1.12  # upper edge of the axes of risk
-COLOURS = (BLUE, RED, ORANGE, PURPLE, GREEN)
+ARM_COLOURS = (BLUE, RED, ORANGE, PURPLE, GREEN)
 
 
 def risk_against_n(
@@ -24,7 +24,7 @@ def risk_against_n(
     fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 4.3), width_ratios=[1.25, 1])
     x = np.asarray(lengths, dtype=float)
     spread = (x[-1] - x[0] or 1) * 0.009
-    for i, ((label, values), colour) in enumerate(zip(risks.items(), COLOURS, strict=False)):
+    for i, ((label, values), colour) in enumerate(zip(risks.items(), ARM_COLOURS, strict=False)):
         shift = (i - len(risks) / 2 + 0.5) * spread * 2
         fan(left, x, values, colour, label, DASHES[i])
         for at, column in zip(x, values, strict=True):

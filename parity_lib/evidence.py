@@ -38,6 +38,22 @@ class Rate:
         return f"{self.successes} of {self.trials} [{self.low:.0%}, {self.high:.0%}]"
 
 
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval; prints as ``0.015 [0.004, 0.026]``."""
+
+    value: float
+    low: float
+    high: float
+
+    def below(self, other: Interval) -> bool:
+        """Whether the whole interval lies below the other."""
+        return self.high < other.low
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
 def as_rate(value: Any) -> Rate | None:
     """The rate that a results file holds as an object, or None for anything else."""
     if not isinstance(value, Mapping) or set(value) != {field.name for field in fields(Rate)}:

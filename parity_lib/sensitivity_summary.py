@@ -16,7 +16,7 @@ from scipy.stats import linregress, spearmanr
 from scipy.stats import t as student
 
 from .boolean import EASY
-from .evidence import Rate, Verdict, decide, wilson
+from .evidence import Interval, Rate, Verdict, decide, wilson
 from .sensitivity import KINDS, LEARNED, Course, Fit, Measured
 
 LEFT = 0.2  # loss below which a run of PARITY has left the plateau of a constant answer, 1/4
@@ -24,22 +24,6 @@ WIDE = ("N(0, 10²)", "U(-10, 10)")  # the starts that the claim on random weigh
 
 
 # Statistics
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its 95 % interval; prints as ``0.015 [0.004, 0.026]``."""
-
-    value: float
-    low: float
-    high: float
-
-    def below(self, other: Interval) -> bool:
-        """Whether the whole interval lies below the other."""
-        return self.high < other.low
-
-    def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
 def slope(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> Interval | None:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from .attention import head_matrices, literal_prediction, position_weights, positional_code, soft_attention
-from .evidence import Rate, wilson
+from .evidence import Interval, Rate, wilson
 from .losses import find_loss
 from .measure import gradient
 from .parity import Parity
@@ -164,19 +164,7 @@ def examples_for_a_gradient(
     return (total - exact) / exact
 
 
-@dataclass(frozen=True)
-class Exponent:
-    """Exponent of a power law with a 95 % interval; prints as ``2.4 [2.2, 2.7]``."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]"
-
-
-def fitted_exponent(x: Sequence[float], values: np.ndarray, draws: int = 1000) -> Exponent:
+def fitted_exponent(x: Sequence[float], values: np.ndarray, draws: int = 1000) -> Interval:
     """Exponent of the power law through the medians of ``values`` (x, runs), by least squares on logarithms.
 
     The interval is the bootstrap's, from drawing the runs at every x anew. It knows how the runs scatter, not whether
@@ -187,7 +175,7 @@ def fitted_exponent(x: Sequence[float], values: np.ndarray, draws: int = 1000) -
     again = np.median(np.take_along_axis(values[None], drawn, 2), 2)  # (draws, x)
     medians = np.concatenate([np.median(values, 1)[None], again])
     slopes = np.polyfit(np.log(x), np.log(medians).T, 1)[0]
-    return Exponent(float(slopes[0]), *(float(end) for end in np.quantile(slopes[1:], (0.025, 0.975))))
+    return Interval(float(slopes[0]), *(float(end) for end in np.quantile(slopes[1:], (0.025, 0.975))))
 
 
 # Reading B off the heads

@@ -9,8 +9,9 @@ from runs import made_up
 
 from parity_lib import sensitivity_summary as summary
 from parity_lib import wilson
+from parity_lib.evidence import Interval
 from parity_lib.sensitivity import Course, Fit
-from parity_lib.sensitivity_summary import Growth, Interval, Ladder, Lengths, Preference, Stage, Tradeoff
+from parity_lib.sensitivity_summary import Growth, Ladder, Lengths, Preference, Stage, Tradeoff
 
 UP, LEVEL, DOWN = Interval(0.2, 0.1, 0.3), Interval(0.1, -0.1, 0.3), Interval(-0.2, -0.3, -0.1)
 

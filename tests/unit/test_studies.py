@@ -122,7 +122,6 @@ def test_an_exponent_has_an_interval_as_wide_as_the_runs_scatter():
         assert found.low < 2.5 < found.high
         widths.append(found.high - found.low)
     assert widths[1] == pytest.approx(10 * widths[0], rel=0.05)
-    assert str(studies.Exponent(2.43, 2.2, 2.66)) == "2.4 [2.2, 2.7]"
 
 
 def test_heads_that_share_a_direction_are_misread_one_by_one_but_not_by_their_sum():

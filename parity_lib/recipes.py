@@ -80,6 +80,12 @@ class Recipe:
 
 # 105 updates an epoch is 80 % of the 2^20 inputs in batches of 8000; every recipe of the paper and its
 # code gets the same number of updates, so that none fails for want of steps.
+def budget(updates: int, epochs: int) -> dict[str, int]:
+    """Settings of a recipe for so many updates, rounded up to epochs of equal length, at most ``epochs`` of them."""
+    each = -(-updates // epochs)
+    return {"epochs": -(-updates // each), "updates_per_epoch": each}
+
+
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (

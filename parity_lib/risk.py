@@ -419,8 +419,11 @@ def trigonometric_sums(
     .. math::
         \frac{\partial R}{\partial c_j} = \begin{cases}
         -\sum_m h_m (\alpha_m P_m + \beta_m V_m) \tan h_m c_j & j \notin B \\
-        \phantom{-}\sum_m h_m (\beta_m V_m \cot h_m c_j - \alpha_m P_m \tan h_m c_j) & j \in B.
+        \phantom{-}\sum_m h_m (\beta_m V_m \cot h_m c_j - \alpha_m P_m \tan h_m c_j) & j \in B,
         \end{cases}
+
+    where :math:`V_m \cot h_m c_j` is computed as a product that leaves the sine of j out, so that signals of any size
+    are right to the last digits, down to the smallest number there is.
 
     The frequencies are evenly spaced, so a block of cosines is made by angle doubling and the next
     block by one rotation: no cosine is computed twice, and memory holds one block.
@@ -443,15 +446,8 @@ def trigonometric_sums(
     spare = torch.empty_like(cosine)
     turn_cosine, turn_sine = cosine[-1].clone(), sine[-1].clone()
     h = step * torch.arange(1, total + 1, dtype=weights.dtype, device=weights.device).unsqueeze(1)
-    value, by_drift, by_signal = weights.new_zeros(rows), torch.zeros_like(weights), torch.zeros_like(weights)
-    tiny = 1e-30  # keeps quotients finite where a cosine or sine is exactly 0; the products stay right
-
-    def add_up(coefficients: Tensor, products: Tensor, quotients: Tensor, gradient: Tensor) -> None:
-        """Add what the products (frequencies, rows) give to the value and, times the quotients, to a gradient."""
-        terms = coefficients[these].unsqueeze(1) * products
-        value.add_(terms.sum(0))
-        by_row = (terms * h[these]).t().contiguous().unsqueeze(1)  # a layout that bmm hands to BLAS as it is
-        gradient.add_(by_row.bmm(quotients.transpose(0, 1)).squeeze(1))
+    value, gradient, at_bits = weights.new_zeros(rows), torch.zeros_like(weights), weights.new_zeros(k, rows)
+    tiny = 1e-30  # a cosine may be exactly 0, and is never this small otherwise; a sine may be, and is not touched
 
     for start in range(0, total, block):
         if start:
@@ -460,15 +456,34 @@ def trigonometric_sums(
             cosine, spare = spare, cosine
         these = slice(start, min(start + block, total))
         count = these.stop - start
-        c, s = cosine[:count].add_(tiny), sine[:count].add_(tiny)
-        quotients = torch.div(s, c, out=spare[:count])
+        c, s = cosine[:count].add_(tiny), sine[:count]
+        tangent = torch.div(s, c, out=spare[:count])
         others = c[..., k:].prod(-1)
+        all_sines, but_one = _products(s[..., :k].movedim(-1, 0).contiguous())
+        signal = others * parity[these].unsqueeze(1)
+        push = signal * h[these]
+        at_bits += (but_one.mul_(push) * c[..., :k].movedim(-1, 0)).sum(1)
+        push *= all_sines
+        value += (signal * all_sines).sum(0)
         if label_free is not None:
-            add_up(label_free, others * c[..., :k].prod(-1), quotients, by_drift)
-        torch.div(c[..., :k], s[..., :k], out=quotients[..., :k])  # from here on the cotangent at the bits
-        add_up(parity, others * s[..., :k].prod(-1), quotients, by_signal)
-    by_signal[:, k:].neg_()
-    return value, by_signal - by_drift
+            drift = others * c[..., :k].prod(-1) * label_free[these].unsqueeze(1)
+            value += drift.sum(0)
+            drift *= h[these]
+            at_bits -= (tangent[..., :k].movedim(-1, 0) * drift).sum(1)
+            push += drift
+        by_row = push.t().contiguous().unsqueeze(1)  # a layout that bmm hands to BLAS as it is
+        gradient -= by_row.bmm(tangent.transpose(0, 1)).squeeze(1)
+    gradient[:, :k] = at_bits.T
+    return value, gradient
+
+
+def _products(factors: Tensor) -> tuple[Tensor, Tensor]:
+    """Product over the first axis (...), and the products that leave one factor out (k, ...), without a division."""
+    before, after = [torch.ones_like(factors[0])], [torch.ones_like(factors[0])]
+    for first, last in zip(factors[:-1], factors[1:].flip(0), strict=True):
+        before.append(before[-1] * first)
+        after.append(after[-1] * last)
+    return before[-1] * factors[-1], torch.stack(before) * torch.stack(after[::-1])
 
 
 def _multiples(theta: Tensor, count: int) -> tuple[Tensor, Tensor]:

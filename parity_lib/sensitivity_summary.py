@@ -114,11 +114,15 @@ class Lengths:
     """By quantity and function."""
 
     @property
-    def ratio(self) -> dict[int, float]:
-        """PARITY's mean sharpness over that of the sharpest easy function, at every length that has both."""
+    def sharpest_easy(self) -> dict[int, float]:
+        """Mean sharpness of the sharpest easy function, at every length that has one and PARITY."""
         easy = {n: [value for name, value in by_name.items() if name in EASY] for n, by_name in self.sharpness.items()}
-        both = [n for n, by_name in self.sharpness.items() if easy[n] and "PARITY" in by_name]
-        return {n: self.sharpness[n]["PARITY"] / max(easy[n]) for n in both}
+        return {n: max(easy[n]) for n, by_name in self.sharpness.items() if easy[n] and "PARITY" in by_name}
+
+    @property
+    def ratio(self) -> dict[int, float]:
+        """PARITY's mean sharpness over that of the sharpest easy function, where that is above 0."""
+        return {n: self.sharpness[n]["PARITY"] / most for n, most in self.sharpest_easy.items() if most > 0}
 
     def table(self) -> str:
         """Mean sharpness, converged/started and both slopes as a Markdown table."""
@@ -156,9 +160,10 @@ def judge_sharpness(found: Lengths) -> Verdict:
     """``sens-sharpness``: sharper than every easy function at every length, and the sharper the longer."""
     grown = found.growth["sharpness"]["PARITY"]
     counts = {n: by_name["PARITY"] for n, by_name in found.counts.items()}
-    higher = all(value > 1 for value in found.ratio.values())
-    tested = bool(found.ratio) and sum(converged > 0 for converged, _ in counts.values()) > 1
-    reaches_zero = grown.whole is None or grown.whole.low <= 0 <= grown.whole.high
+    higher = all(found.sharpness[n]["PARITY"] > found.sharpest_easy[n] for n in found.sharpest_easy)
+    lengths = sum(converged > 0 for converged, _ in counts.values())
+    tested = bool(found.sharpest_easy) and lengths > 1 and grown.whole is not None
+    reaches_zero = grown.whole is not None and grown.whole.low <= 0 <= grown.whole.high
     change = "sharper at every length, but growth with length is not resolved" if higher and reaches_zero else ""
     return decide(
         tested and higher and grown.resolved,
@@ -252,9 +257,9 @@ def judge_average(found: Ladder) -> Verdict:
     top = found.sharpest == (found.n,)
     if found.hardest != (found.n,):
         full = "full PARITY, though its minima are the sharpest," if top else "full PARITY"
-        than = f"sooner than k = {_listed(found.harder_than_all)}" if found.harder_than_all else "no later than others"
         most = "" if found.hardest == found.harder_than_all else f" (most steps at k = {_listed(found.hardest)})"
-        parts.append(f"{full} is learned {than}{most}")
+        sooner = f"{full} is learned sooner than k = {_listed(found.harder_than_all)}{most}"
+        parts.append(sooner if found.harder_than_all else f"k = {_listed(found.hardest)} share the most steps")
     if not top:
         parts.append(f"sharpest at k = {_listed(found.sharpest) or 'none'}, not n")
     holds = len(climbs) == 2 and found.hardest == found.sharpest == (found.n,)

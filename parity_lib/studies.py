@@ -167,14 +167,13 @@ def examples_for_a_gradient(
 def fitted_exponent(x: Sequence[float], values: np.ndarray, draws: int = 1000) -> Interval:
     """Exponent of the power law through the medians of ``values`` (x, runs), by least squares on logarithms.
 
-    The interval is the bootstrap's, from drawing the runs at every x anew. It knows how the runs scatter, not whether
-    a power law is right.
+    The interval is the bootstrap's, from drawing the runs anew, the same for every x, since run i has one start at
+    all of them. It knows how the runs scatter, not whether a power law is right.
     """
     chance = np.random.default_rng(0)
-    drawn = chance.integers(values.shape[1], size=(draws, *values.shape))
-    again = np.median(np.take_along_axis(values[None], drawn, 2), 2)  # (draws, x)
-    medians = np.concatenate([np.median(values, 1)[None], again])
-    slopes = np.polyfit(np.log(x), np.log(medians).T, 1)[0]
+    drawn = chance.integers(values.shape[1], size=(draws, values.shape[1]))
+    medians = np.concatenate([np.median(values, 1)[:, None], np.median(values[:, drawn], 2)], axis=1)  # (x, 1 + draws)
+    slopes = np.polyfit(np.log(x), np.log(medians), 1)[0]
     return Interval(float(slopes[0]), *(float(end) for end in np.quantile(slopes[1:], (0.025, 0.975))))
 
 

@@ -150,7 +150,8 @@ def one_head_tail(n: int) -> float:
 
     If M of the other n - 1 positions carry the head's token, the attention on its lowest position is at most
     1/(M + 1), and :math:`\frac12\sqrt6/(M + 1) \le 5/n` unless M + 1 is below :math:`\sqrt6\,n/10`. Where this
-    probability is at most :math:`2/2^{\lceil (n-1)/5 \rceil}`, the printed bound (clamped) holds for one head.
+    probability is at most :math:`2/2^{\lceil (n-1)/5 \rceil}`, the printed bound (clamped) holds for one head. That is
+    so for every n up to 2106, and not for every n beyond.
     """
     _check_heads(n, 1)
     return float(binom.cdf(math.ceil(math.sqrt(6) * n / 10 - 1) - 1, n - 1, 0.5))

@@ -162,6 +162,22 @@ def test_the_cosine_product_is_the_characteristic_function():
     assert float(trigonometric_sums(weights, 2, 0.5, zero, one)[0]) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("k", [1, 3, 5])
+@pytest.mark.parametrize("size", [1e-60, 1e-100, 1e-250])
+def test_a_parity_signal_of_any_size_is_right(k, size):
+    """Where bits are hardly read the signal is their weights' product times a constant, however small that is."""
+    others = torch.linspace(0.5, 1.0, 4, dtype=torch.float64)
+
+    def signal(scale):
+        weights = torch.cat([torch.full((k,), scale ** (1 / k), dtype=torch.float64), others]).unsqueeze(0)
+        parity = torch.linspace(1, 2, 40, dtype=torch.float64)
+        value, gradient = trigonometric_sums(weights, k, 0.3, None, parity)
+        return float(value) / scale, gradient[0, :k] * weights[0, :k] / scale, gradient[0, k:] / scale
+
+    for tiny, small in zip(signal(size), signal(1e-12**k), strict=True):
+        assert tiny == pytest.approx(small, rel=1e-9)
+
+
 def test_saturated_heads_keep_a_finite_and_correct_gradient():
     """Hard attention makes cosines and sines exactly zero; nothing may divide by them."""
     task = Parity(6, (1, 2, 4))

@@ -8,7 +8,7 @@ import torch
 
 from parity_lib import RECIPES, Parity, Recipe, soft_attention, train
 from parity_lib.attention import aligned_directions, positional_code
-from parity_lib.recipes import find_recipe
+from parity_lib.recipes import budget, find_recipe
 from parity_lib.training import (
     Run,
     adam,
@@ -234,3 +234,10 @@ def test_bad_calls_are_refused_in_one_sentence(call, sentence):
 def test_divergence_is_an_error_that_names_the_rate():
     with pytest.raises(FloatingPointError, match="theory diverged at update 1; try a smaller learning rate"):
         train(LEFT, short("theory", learning_rate=1e308), seeds=1, progress=False)
+
+
+@pytest.mark.parametrize("updates", [1, 29, 30, 31, 599, 600, 3150])
+def test_a_budget_has_the_updates_asked_for_and_less_than_an_epoch_more(updates):
+    recipe = replace(RECIPES["theory"], **budget(updates, 30))
+    assert updates <= recipe.updates < updates + recipe.updates_per_epoch
+    assert recipe.epochs <= 30

@@ -185,7 +185,7 @@ def test_a_story_reaches_its_end_in_seconds(live: Page, story: str, told: list[s
     assert shown[0] > 50 and shown[1] == 0  # the map is full, whatever the number of steps
     steps = int(live.locator(".live-step").inner_text().split()[1])
     print(f"{story}: {seconds:.1f} s, the last act {steps} steps")
-    assert seconds < 60  # 5 to 12 s on two free cores; a busy machine may take longer and is no failure
+    assert seconds < 60  # 5 to 14 s on two free cores; a busy machine may take longer and is no failure
     assert all(part in sentence(live) for part in told), sentence(live)
     if story == "repaired":
         lines = live.locator(".live-log li").all_text_contents()

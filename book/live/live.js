@@ -572,7 +572,7 @@ function forceTable(body, run) {
 // ---------------------------------------------------------------------------------------------------
 // 4. The page
 
-const SPEED = 150; // steps a second: slow enough to watch, an end within seconds
+const SPEED = 180; // steps a second: slow enough to watch, an end within seconds
 const LONGEST = 3000; // steps, a little less than the paper's 30 epochs
 const WINDOW = 100; // a run has settled when no attention moves by more than STILL in so many steps, nor in one
 const STILL = 0.02;

@@ -86,8 +86,12 @@ def test_a_page_is_readable_on_a_phone(visit: Visit) -> None:
     visit.page.set_viewport_size({"width": 390, "height": 844})
     visit.page.wait_for_timeout(200)
     width = visit.page.evaluate("document.documentElement.scrollWidth")
+    hinted = """figure => [figure, figure.closest('.cell_output')].filter(
+        e => e && getComputedStyle(e, '::before').content.includes('swipe')).length"""
+    hints = visit.page.locator("article figure.align-default:has(img)").evaluate_all(f"all => all.map({hinted})")
     visit.page.set_viewport_size({"width": 1280, "height": 720})
     assert width <= 390
+    assert set(hints) <= {1}  # each wide figure says once that it scrolls
 
 
 # The least contrast of any text in the article, by the formula of the Web Content Accessibility Guidelines.

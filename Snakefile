@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from parity_lib.runner import leave_with_parent
-from parity_lib.workflow import library, load_profile, pages
+from parity_lib.build.runner import leave_with_parent
+from parity_lib.build.workflow import library, load_profile, pages
 
 if "PARITY_LEAVE_WITH_PARENT" in os.environ:
     leave_with_parent()
@@ -33,7 +33,7 @@ rule book:
     output:
         "html/index.html",
     shell:
-        "exec {PYTHON:q} -m parity_lib.workflow"
+        "exec {PYTHON:q} -m parity_lib.build.workflow"
 
 
 rule notebook:
@@ -52,4 +52,4 @@ rule notebook:
         mem_mb=1500,
         runtime=60,
     shell:
-        "exec {PYTHON:q} -m parity_lib.runner {input.notebook:q} {params.overrides:q}"
+        "exec {PYTHON:q} -m parity_lib.build.runner {input.notebook:q} {params.overrides:q}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from timing import in_turns
 
-from parity_lib.encoder import Encoder, LiteralEncoder, keep_freed_memory
+from parity_lib.chapters.encoder import Encoder, LiteralEncoder, keep_freed_memory
 from parity_lib.training import adam
 
 MODELS, BATCH, RATE, DECAY = 16, 64, 1e-3, 0.1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from parity_lib.runner import processor
+from parity_lib.build.runner import processor
 
 
 def in_turns(calls: Mapping[str, Callable[[], object]], rounds: int = 9, steps: int = 3) -> dict[str, float]:

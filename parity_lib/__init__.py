@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 # Public name -> module that defines it. Loaded on first use, so that the command line starts
 # without importing torch, and read by the workflow to find out which chapter needs which module.
 _EXPORTS = {
-    "Parity": "parity",
+    "Parity": "task",
     "soft_attention": "attention",
     "hard_attention": "attention",
     "literal_prediction": "attention",
@@ -29,7 +29,7 @@ _EXPORTS = {
     "PopulationRisk": "risk",
     "EnumeratedRisk": "risk",
     "SampledRisk": "risk",
-    "SampledAttentionRisk": "sampled",
+    "SampledAttentionRisk": "sampled_heads",
     "Recipe": "recipes",
     "RECIPES": "recipes",
     "train": "training",
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from .attention import hard_attention, literal_prediction, positional_code, soft_attention
     from .evidence import record, wilson
     from .losses import LOSSES
-    from .parity import Parity
+    from .task import Parity
     from .readout import FFNN1, zigzag
     from .recipes import RECIPES, Recipe
     from .risk import EnumeratedRisk, PopulationRisk, SampledRisk
-    from .sampled import SampledAttentionRisk
+    from .sampled_heads import SampledAttentionRisk
     from .training import Run, train
 
 

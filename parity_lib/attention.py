@@ -14,7 +14,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from .parity import is_whole, shape_of
+from .task import is_whole, shape_of
 from .readout import zigzag
 
 CODES = ("circle", "powers")

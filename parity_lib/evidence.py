@@ -1,19 +1,23 @@
-"""Evidence: success as k of N with an interval, and a chapter's results as one JSON file, written and read back."""
+"""Evidence: success as k of N with an interval, verdicts on claims, sentences under test, and a chapter's record."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pandas as pd
 from scipy.stats import binomtest
 
-from .claims import CLAIMS
+AS_STATED = ("holds", "narrower range", "misprint", "fails", "open")
+"""What becomes of a claim as a paper states it; *open* where the trials are too few to say."""
+KINDS = ("proved", "certified", "exact", "measured")
+"""How we know: a proof; interval arithmetic; a sum over all inputs; runs, counted as k of N."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,6 @@ class Interval:
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
-def as_rate(value: Any) -> Rate | None:
-    """The rate that a results file holds as an object, or None for anything else."""
-    if not isinstance(value, Mapping) or set(value) != {field.name for field in fields(Rate)}:
-        return None
-    return Rate(**value) if all(isinstance(item, (int, float)) for item in value.values()) else None
-
-
 def wilson(successes: int, trials: int) -> Rate:
     """Rate of ``successes`` in ``trials`` with its Wilson 95 % interval."""
     given = f"{successes} of {trials}"
@@ -75,120 +72,128 @@ def wilson(successes: int, trials: int) -> Rate:
     return Rate(successes, trials, float(interval.low), float(interval.high))
 
 
-VERDICTS = ("holds", "holds with a change", "fails", "vacuous here", "not tested")
+def rate(values: Iterable[bool]) -> Rate:
+    """Rate of the true ones among truth values, such as a column of a frame."""
+    listed = [bool(value) for value in values]
+    return wilson(sum(listed), len(listed))
+
+
+def rates(frame: pd.DataFrame, by: str | list[str], success: str = "committed") -> pd.DataFrame:
+    """Rates of the truth values in column ``success``, one row per group: ``successes``, ``trials``, ``low``, ``high``.
+
+    Groups keep the order in which they first appear.
+    """
+    grouped = frame.groupby(by, sort=False, observed=True)[success]
+    found = grouped.apply(lambda values: pd.Series(asdict(rate(values))))
+    return found.unstack().astype({"successes": int, "trials": int}).reset_index()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a chapter found about a claim: the verdict, the numbers it rests on, and the change if it needs one."""
+    """What a chapter found about a claim.
 
-    verdict: str
+    Attributes
+    ----------
+    as_stated : one of :data:`AS_STATED`.
+    kind : how we know, one of :data:`KINDS`.
+    numbers : what the verdict rests on.
+    instead : what does hold, one sentence; a claim that does not hold as stated must have it, or say that nothing
+        else was found to.
+    """
+
+    as_stated: str
+    kind: str
     numbers: Mapping[str, Any]
-    change: str = ""
+    instead: str = ""
 
     def __post_init__(self) -> None:
-        if self.verdict not in VERDICTS:
-            raise ValueError(f"unknown verdict {self.verdict!r}; known: {', '.join(VERDICTS)}")
-        if self.verdict == "holds with a change" and not self.change:
-            raise ValueError("a verdict that holds with a change must name the change")
+        if self.as_stated not in AS_STATED:
+            raise ValueError(f"unknown verdict {self.as_stated!r}; known: {', '.join(AS_STATED)}")
+        if self.kind not in KINDS:
+            raise ValueError(f"unknown kind of evidence {self.kind!r}; known: {', '.join(KINDS)}")
+        if self.as_stated in ("narrower range", "misprint") and not self.instead:
+            raise ValueError(f"the verdict {self.as_stated!r} must say what holds instead")
 
     def __str__(self) -> str:
-        return f"{self.verdict} ({self.change})" if self.verdict == "holds with a change" else self.verdict
+        return f"{self.as_stated}: {self.instead}" if self.instead else self.as_stated
 
 
-def record(
-    notebook: str, parameters: Mapping[str, Any], numbers: Mapping[str, Any], verdicts: Mapping[str, Verdict]
-) -> None:
-    """Write a chapter's results as JSON: the parameters used, the numbers found, the claims decided.
+def judge(stated: Rate, changed: Mapping[str, Rate], threshold: float = 0.5) -> Verdict:
+    """Verdict on a claim about success, by the ends of the intervals.
 
-    The file is ``<notebook>.json`` in the folder that the runner names (``PARITY_OUT``), otherwise in
-    ``results/``. The same run gives the same bytes: no times, no machine.
+    As stated it holds if its interval lies above the threshold, fails if it lies below, and is open between.
+    What holds instead names all the ``changed`` settings whose interval lies above, in the order given.
     """
-    for claim in verdicts:
-        if claim not in CLAIMS:
-            raise ValueError(f"unknown claim {claim!r}; known: {', '.join(CLAIMS)}")
-    content = {
-        "notebook": notebook,
-        "parameters": _plain(parameters),
-        "numbers": _plain(numbers),
-        "claims": {claim: _plain(asdict(verdict)) for claim, verdict in verdicts.items()},
-    }
-    write_json(Path(os.environ.get("PARITY_OUT") or "results") / f"{notebook}.json", content)
+    as_stated = "holds" if stated.low > threshold else "fails" if stated.high < threshold else "open"
+    passing = [name for name, found in changed.items() if found.low > threshold]
+    names = " or ".join(part for part in (", ".join(passing[:-1]), *passing[-1:]) if part)
+    instead = f"with {names}" if names and as_stated != "holds" else ""
+    return Verdict(as_stated, "measured", {"as stated": stated, **changed}, instead)
 
 
-class ResultsError(ValueError):
-    """Results that cannot be used, said in one sentence."""
+class FalseSentenceError(AssertionError):
+    """A sentence of the book that its own run does not bear out."""
 
 
-def read_results(path: Path) -> dict[str, Any]:
-    """A chapter's results as :func:`record` wrote them: ``notebook``, ``parameters``, ``numbers`` and ``claims``.
+strict = False
+"""Whether a false sentence is an error. The build of the book sets it; a reader's own run does not."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Prose with numbers filled in, shown as Markdown; one that is not true of this run says so."""
+
+    text: str
+    holds: bool
+
+    def _repr_markdown_(self) -> str:
+        return self.text if self.holds else f"*Not in this run, whose numbers are:* {self.text}"
+
+
+def tell(template: str, *, holds: bool, **values: Any) -> Sentence:
+    """A sentence under test: ``template`` with named fields, and whether what it claims is true of these numbers.
+
+    Besides Python's own formats a field may be ``{x:percent}`` (a share or a :class:`Rate` as ``92 %``),
+    ``{x:power}`` (the nearest power of ten, ``10⁵``) or ``{x:count}`` (``44 of 64``).
 
     Raises
     ------
-    ResultsError : the file is missing, is not JSON, lacks a part, or decides a claim that nobody knows.
+    FalseSentenceError : it is not, and this is the book's own build (:data:`strict`).
     """
-    content = read_object(path, {"notebook": str, "parameters": dict, "numbers": dict, "claims": dict})
-    if content["notebook"] != path.stem:
-        raise ResultsError(f"{os.path.relpath(path)} holds the results of {content['notebook']!r}")
-    for claim, decided in content["claims"].items():
-        if claim not in CLAIMS:
-            raise ResultsError(f"{path.name} decides {claim!r}, which is not among the claims")
-        if not isinstance(decided, dict) or set(decided) != {"verdict", "numbers", "change"}:
-            raise ResultsError(f"{path.name}: {claim} must have a verdict, numbers and a change, got {decided!r}")
-        if decided["verdict"] not in VERDICTS:
-            known = ", ".join(VERDICTS)
-            raise ResultsError(f"{path.name}: unknown verdict {decided['verdict']!r} of {claim}; known: {known}")
-    return content
+    text = _Words().format(" ".join(template.split()), **values)
+    if strict and not holds:
+        raise FalseSentenceError(f"not true of this run: {text}")
+    return Sentence(text, bool(holds))
 
 
-def read_object(path: Path, parts: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """A JSON object from a file, with the named parts, each of its type, and only finite numbers."""
-    where = os.path.relpath(path)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
-    except FileNotFoundError:
-        raise ResultsError(f"there is no {where}: run the chapters first, with `make book`") from None
-    except ValueError as error:
-        raise ResultsError(f"{where} is not readable as JSON ({error})") from None
-    for part, kind in parts.items():
-        if not isinstance(content, dict) or part not in content or not isinstance(content[part], kind):
-            raise ResultsError(f"{where} must hold {', '.join(parts)}; {part} is missing or of another type")
-    return content
+class _Words(string.Formatter):
+    def format_field(self, value: Any, spec: str) -> str:
+        if spec == "percent":
+            return f"{100 * (value.share if isinstance(value, Rate) else float(value)):.0f} %"
+        if spec == "count":
+            return f"{value.successes} of {value.trials}"
+        if spec == "power":
+            return "10" + str(round(math.log10(value))).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        return str(super().format_field(value, spec))
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"numbers must be finite, got {constant}")
+def record(chapter: str, verdicts: Mapping[str, Verdict], **tables: pd.DataFrame) -> None:
+    """Keep what a chapter found, in the working folder: its verdicts as JSON, every frame as CSV.
 
-
-def verdict_list(verdicts: Mapping[str, Verdict]) -> str:
-    """The verdicts of a chapter as a Markdown list, each with the claim in our words."""
-    return "\n".join(f"- `{claim}`: **{verdict}**. {CLAIMS[claim].statement}" for claim, verdict in verdicts.items())
-
-
-def decide(holds: bool, numbers: Mapping[str, Any], *, change: str = "", otherwise: str = "fails") -> Verdict:
-    """``holds``, else ``holds with a change`` where one is named, else ``otherwise``."""
-    if holds:
-        return Verdict("holds", numbers)
-    return Verdict("holds with a change", numbers, change) if change else Verdict(otherwise, numbers)
-
-
-def judge(stated: Rate, changed: Mapping[str, Rate], numbers: Mapping[str, Any], threshold: float = 0.5) -> Verdict:
-    """Verdict on a claim about success, by the ends of the intervals.
-
-    It holds if the recipe as stated passes (its interval lies above the threshold); with a change if others do,
-    and then the change names all that pass, in the order given. It fails if none can pass; if the trials are too
-    few to say, it is not tested.
+    ``results/<chapter>.json`` holds the verdicts by claim; ``tables/<chapter>/<name>.csv`` the frame called ``name``,
+    which is the data of the figure ``fig-<name>`` (an underscore stands for a hyphen). The same run gives the same
+    bytes: no times, no machine; the parameters stand in the runner's own record.
     """
-    passing = [name for name, rate in changed.items() if rate.low > threshold]
-    change = " or ".join(part for part in (", ".join(passing[:-1]), *passing[-1:]) if part)
-    open_still = any(rate.high > threshold for rate in (stated, *changed.values()))
-    otherwise = "not tested" if open_still else "fails"
-    return decide(stated.low > threshold, numbers, change=f"with {change}" if change else "", otherwise=otherwise)
+    for name, frame in tables.items():
+        write_whole(Path("tables") / chapter / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
+    claims = {claim: _plain(asdict(verdict)) for claim, verdict in verdicts.items()}
+    content = {"chapter": chapter, "claims": claims, "tables": sorted(tables)}
+    write_json(Path("results") / f"{chapter}.json", content)
 
 
 def _plain(value: Any) -> Any:
     """Plain JSON values: rates become objects, tensors and arrays lists, tuples lists."""
-    if isinstance(value, Rate):
+    if isinstance(value, Rate | Interval):
         return asdict(value)
     if hasattr(value, "tolist"):
         value = value.tolist()
@@ -203,7 +208,12 @@ def _plain(value: Any) -> Any:
 
 def write_json(path: Path, content: Any) -> None:
     """Write plain values as JSON, whole or not at all; the same values give the same bytes."""
+    write_whole(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")  # nobody else's, should two write at once
-    partial.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
+    partial.write_text(text, encoding="utf-8")
     partial.replace(path)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .parity import is_whole
+from .task import is_whole
 
 
 def smoothed_relu(z: Tensor, smoothing: float) -> Tensor:

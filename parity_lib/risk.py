@@ -33,7 +33,7 @@ from torch import Tensor
 
 from .attention import check_temperature, position_weights, positional_code, soft_attention
 from .losses import Loss, find_loss
-from .parity import Parity, as_tasks, binary_digits, is_whole, shape_of
+from .task import Parity, as_tasks, binary_digits, is_whole, shape_of
 from .readout import check_smoothing, zigzag, zigzag_and_slope
 
 MAX_FREQUENCIES = 16_384

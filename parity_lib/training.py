@@ -16,10 +16,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from .attention import angle_to_position, positional_code, soft_attention
-from .parity import Parity, as_tasks, is_whole
+from .task import Parity, as_tasks, is_whole
 from .recipes import Recipe, find_recipe
 from .risk import PopulationRisk, SampledRisk
-from .sampled import ProductHeadRisk, SampledAttentionRisk
+from .sampled_heads import ProductHeadRisk, SampledAttentionRisk
 
 MAX_SEEDS = 100_000  # at once
 DIVERGED = 1e100  # a head longer than this is lost, long before its scores overflow

@@ -20,7 +20,7 @@ Done = subprocess.CompletedProcess[str]
 def parity(*arguments: str, cwd: Path = ROOT, root: Path = ROOT, **variables: str) -> Done:
     """Call the command ``parity`` of the checkout ``root`` in the folder ``cwd``."""
     environment = os.environ | {"PYTHONPATH": str(root)} | variables
-    command = [sys.executable, "-m", "parity_lib.cli", *arguments]
+    command = [sys.executable, "-m", "parity_lib.build.cli", *arguments]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
 
 
@@ -78,7 +78,7 @@ class Checkout:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """The command ``parity`` in the background, with its output at hand."""
-        command = [sys.executable, "-m", "parity_lib.cli", *arguments]
+        command = [sys.executable, "-m", "parity_lib.build.cli", *arguments]
         environment = os.environ | {"PYTHONPATH": str(self.root)}
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=self.root, env=environment, stdout=pipe, stderr=pipe, text=True)
@@ -123,7 +123,7 @@ def make_checkout(root: Path) -> Checkout:
         "bits: list[int] = [8, 11]  # positions [1..20]\n"
         "loud: bool = False  # print more\n",
         "from parity_lib import record",
-        "from parity_lib.plots import BLUE",
+        "from parity_lib.figures.style import BLUE",
         'record("alpha", total=steps * rate, loss=loss, bits=bits)',
         title="Alpha, the first",
     )

@@ -10,13 +10,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import matplotlib
 import pytest
+import torch
 from checkouts import ROOT, Checkout, make_checkout, parity
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
 settings.register_profile("any machine", settings.default, deadline=None)  # a busy one is no failure
 settings.load_profile("any machine")
+matplotlib.use("agg")
+torch.set_num_threads(1)  # small tensors: threads only get in each other's way
 
 FLAGS = [
     "--headless",
@@ -80,7 +84,7 @@ def cluster(tmp_path: Path) -> Path:
         pytest.skip("Snakemake's job scripts do not quote the path of Python, and this one holds a space")
     folder = tmp_path / "cluster"
     folder.mkdir()
-    call = shlex.join([sys.executable, str(ROOT / "tests/scheduler.py"), str(folder / "spool")])
+    call = shlex.join([sys.executable, str(ROOT / "tests/build/scheduler.py"), str(folder / "spool")])
     lines = [
         "executor: cluster-generic",
         f"cluster-generic-submit-cmd: {json.dumps(call + ' submit')}",
@@ -90,3 +94,23 @@ def cluster(tmp_path: Path) -> Path:
     ]
     (folder / "config.yaml").write_text("\n".join(lines) + "\n")
     return folder
+
+
+@pytest.fixture
+def book_style() -> Iterator[None]:
+    """Figures in the style of the book, closed after the test."""
+    from matplotlib import pyplot
+
+    from parity_lib.figures.style import use_style
+
+    use_style()
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(autouse=True)
+def compute_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test is answered from the store of an earlier run."""
+    from parity_lib.chapters import store
+
+    monkeypatch.setattr(store, "enabled", False)

@@ -20,12 +20,12 @@ def folders(source: Path) -> tuple[Path, Path]:
 
 
 class ThisRun(SphinxDirective):
-    """``{this-run} NAME``: the part NAME of what ``parity_lib.report`` says about the run."""
+    """``{this-run} NAME``: the part NAME of what ``parity_lib.build.report`` says about the run."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        from parity_lib import report
+        from parity_lib.build import report
 
         self.env.note_reread()
         name = self.arguments[0]
@@ -38,7 +38,7 @@ class ThisRun(SphinxDirective):
         return parent.children
 
     def text(self, name: str) -> str:
-        from parity_lib import report
+        from parity_lib.build import report
 
         return report.part(name, *folders(Path(self.env.srcdir)))
 
@@ -47,7 +47,7 @@ class Benchmark(ThisRun):
     """``{benchmark} NAME``: the table NAME of what ``make bench`` measured, kept in ``book/benchmarks.json``."""
 
     def text(self, name: str) -> str:
-        from parity_lib import report
+        from parity_lib.build import report
 
         return report.benchmark(name, Path(self.env.srcdir) / "book")
 
@@ -56,7 +56,7 @@ class Result(SphinxRole):
     """``{result}`chapter / key / key` ``: one value of the run's results."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        from parity_lib import report
+        from parity_lib.build import report
 
         self.env.note_reread()
         run, _ = folders(Path(self.env.srcdir))

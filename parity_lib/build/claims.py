@@ -1,0 +1,34 @@
+"""The claims under audit, read from ``book/claims.yml``: data, so that a change of wording reruns nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper, in our words, with the check that was fixed before the run that is reported.
+
+    Attributes
+    ----------
+    place : where the paper makes it.
+    statement : the claim in our words.
+    check : what decides it.
+    figure : the name of the figure that shows it (or the section, where it is a table), on its chapter's page.
+    """
+
+    place: str
+    statement: str
+    check: str
+    figure: str
+
+
+@cache
+def claims() -> dict[str, Claim]:
+    """Every claim by its id, in the order of the ledger."""
+    path = Path(__file__).resolve().parents[2] / "book" / "claims.yml"
+    return {name: Claim(**parts) for name, parts in yaml.safe_load(path.read_text(encoding="utf-8")).items()}

@@ -1,0 +1,221 @@
+"""The command ``parity``: list the chapters, run one, build the book, run a study, compare a run with the reference."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from .. import __version__
+from .parameters import ParameterError, check_parameters, load_notebook, parse_overrides, read_parameters
+from .runner import RunError, run_notebook
+from .workflow import BuildError, CheckoutError, build_book, find_notebook, find_root, load_profile
+
+
+@contextmanager
+def _one_sentence(*bad_requests: type[Exception]) -> Iterator[None]:
+    """Answer with a sentence instead of a traceback: status 2 for a bad request, 1 for a failure."""
+    refused: tuple[type[Exception], ...] = (ParameterError, CheckoutError, *bad_requests)
+    try:
+        yield
+    except refused as error:
+        _leave(error, status=2)
+    except (RunError, BuildError) as error:
+        _leave(error, status=1)
+    except OSError as error:
+        _leave(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""), status=1)
+
+
+def _leave(reason: object, status: int) -> NoReturn:
+    click.echo(f"error: {reason}" if status == 2 else str(reason), err=True)
+    sys.exit(status)
+
+
+@click.group(context_settings={"max_content_width": 100})
+@click.version_option(__version__, prog_name="parity")
+def main() -> None:
+    """Rerun the chapters of "Learning parity with attention" and build the book."""
+
+
+@main.command("list")
+def list_chapters() -> None:
+    """Show every notebook: its title and its time here."""
+    with _one_sentence():
+        root = find_root()
+        notebooks = sorted((root / "notebooks").glob("*.ipynb"))
+        width = max((len(path.stem) for path in notebooks), default=0)
+        for path in notebooks:
+            times = ", ".join(_times(root, path.stem))
+            click.echo(f"{path.stem:{width}}  {_title(path)}" + (f"  ({times})" if times else ""))
+
+
+@main.command(add_help_option=False)
+@click.argument("name", required=False)
+@click.option("--profile", metavar="NAME", help="Start from the values of a profile.")
+@click.option(
+    "-p",
+    "--parameter",
+    "texts",
+    type=(str, str),
+    multiple=True,
+    metavar="KEY VALUE",
+    help="Set one parameter; may be repeated.",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where to write.  [default: build/run]",
+)
+@click.option("--help", "wants_help", is_flag=True, help="Show the parameters of NAME.")
+@click.pass_context
+def run(
+    context: click.Context,
+    name: str | None,
+    profile: str | None,
+    texts: tuple[tuple[str, str], ...],
+    output: Path | None,
+    wants_help: bool,
+) -> None:
+    """Execute one notebook, with your own parameters."""
+    if name is None:
+        click.echo(context.get_help())
+        sys.exit(0 if wants_help else 2)
+    with _one_sentence():
+        root = find_root()
+        notebook = find_notebook(root, name)
+        if wants_help:
+            _show_parameters(notebook)
+            return
+        overrides = load_profile(root, profile).get(name, {}) if profile else {}
+        values = check_parameters(notebook, overrides | parse_overrides(notebook, dict(texts)))
+        folder = output or root / "build" / "run"
+        _check_output(root, folder)
+        target = folder / notebook.name
+        run_notebook(notebook, values, output=target, build=folder, live=sys.stdout.isatty())
+        click.echo(os.path.relpath(target))
+        click.echo(os.path.relpath(folder / "results" / f"{name}.json"))
+
+
+_cores = click.option(
+    "--cores",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    show_default="all of this machine",
+    help="How many jobs may run at once.",
+)
+_cluster = click.option(
+    "--cluster",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Send the jobs to a scheduler, as DIR/config.yaml tells Snakemake.",
+)
+
+
+@main.command()
+@click.option("--profile", default="quick", show_default=True, metavar="NAME")
+@_cores
+@_cluster
+def book(profile: str, cores: int, cluster: Path | None) -> None:
+    """Run what is not up to date and build the book."""
+    with _one_sentence():
+        click.echo(os.path.relpath(build_book(find_root(), profile, cores, cluster)))
+
+
+@main.command()
+@click.argument("name")
+@_cores
+@_cluster
+def study(name: str, cores: int, cluster: Path | None) -> None:
+    """Run the study studies/NAME.yml: success over n, k and recipes.
+
+    Its blocks of seeds are independent jobs. Those that are done are kept: a study that was stopped
+    goes on, and a wider grid runs only what is new.
+    """
+    from .study import run_study
+
+    with _one_sentence():
+        for path in run_study(find_root(), name, cores, cluster):
+            click.echo(os.path.relpath(path))
+
+
+def _check_output(root: Path, folder: Path) -> None:
+    """Refuse to write among the sources: inside the checkout only ``build/`` is for what is generated."""
+    inside = folder.resolve()
+    if inside.is_relative_to(root) and not inside.is_relative_to(root / "build"):
+        raise ParameterError(f"--output {folder} lies among the sources, choose a folder below build or elsewhere")
+
+
+@main.command()
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.option("--profile", metavar="NAME", help="The book's run of this profile.  [default: quick]")
+@click.option("--verbose", is_flag=True, help="List every difference, and what moved.")
+def verify(folder: Path | None, profile: str | None, verbose: bool) -> None:
+    """Compare a run with the reference run.
+
+    By default the book's quick run; a profile's, or what lies in FOLDER.
+
+    Status 0 if everything that should be the same is, 1 if not, 2 if there is nothing to compare.
+    """
+    from ..evidence import ResultsError
+    from .verify import report, verify
+
+    with _one_sentence(ResultsError):
+        if folder and profile:
+            raise ParameterError("give a folder or a profile, not both")
+        root = find_root()
+        chapters = None if folder else list(load_profile(root, profile or "quick"))
+        found = verify(folder or root / "build" / (profile or "quick"), root / "reference", chapters)
+        click.echo(report(found, verbose))
+        sys.exit(1 if any(comparison.differences for comparison in found) else 0)
+
+
+@main.command()
+@click.option(
+    "--adopt", "adopting", is_flag=True, help="First make the finished run of the paper profile the reference."
+)
+def reference(adopting: bool) -> None:
+    """Write the results of the reference run into the README."""
+    from ..evidence import ResultsError
+    from .reference import adopt, show
+
+    with _one_sentence(ResultsError):
+        root = find_root()
+        if adopting:
+            adopt(root)
+        for path in show(root):
+            click.echo(os.path.relpath(path))
+
+
+def _title(notebook: Path) -> str:
+    for cell in load_notebook(notebook)["cells"]:
+        for line in "".join(cell["source"]).splitlines():
+            if cell["cell_type"] == "markdown" and line.startswith("# "):
+                return line.removeprefix("# ").strip()
+    return ""
+
+
+def _times(root: Path, name: str) -> Iterator[str]:
+    for profile in sorted(path.stem for path in (root / "profiles").glob("*.yml")):
+        record = root / "build" / profile / "records" / f"{name}.json"
+        with suppress(OSError, ValueError, KeyError, TypeError):  # no record, or none that can be read
+            seconds = json.loads(record.read_text(encoding="utf-8"))["seconds"]
+            yield f"{profile} {seconds:.0f} s"
+
+
+def _show_parameters(notebook: Path) -> None:
+    click.echo(f"parity run {notebook.stem} [--profile NAME] [-p KEY VALUE]... [--output DIR]\n")
+    click.echo(f"{_title(notebook)}\n\nParameters:")
+    for p in read_parameters(notebook):
+        allowed = f"  {p.allowed}" if p.allowed else ""
+        click.echo(f"  {p.name}: {p.type} = {p.default!r}{allowed}\n      {p.help}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,484 @@
+r"""Sparse XOR in one gradient step (chapter ``xor``): a reconstruction from an abstract.
+
+Inputs are signs, :math:`x \in \{\pm 1\}^d`, and the label is :math:`y = -x_i x_j` for two unknown positions.
+Head h = 1, 2 has a trainable query :math:`q_h \in \mathbb R^m` against fixed positional embeddings
+:math:`p_k \in \mathbb R^m`:
+
+.. math:: s^h_k = \langle q_h, p_k \rangle, \quad a^h = \mathrm{attention}(s^h), \quad v_h = \sum_k a^h_k x_k,
+   \quad f = \mathrm{readout}(v_1, v_2),
+
+so 2m numbers are trained. The read-outs are frozen. As long as the attention of a head adds up to at most 1
+in size, :math:`|f| \le 1`, the hinge :math:`\max(0, 1 - yf)` is active on every input, and the risk over all
+:math:`2^d` inputs is a polynomial in the weights: gradients are closed formulas, at any d. After the step the
+worst of the :math:`2^d` inputs is found by looking at how far the other positions can push :math:`v`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import hardshrink
+
+from ..task import binary_digits, is_whole
+
+EMBEDDINGS = ("characters", "balanced", "signs", "one_hot")
+XOR_LOSSES = ("hinge", "squared_hinge")
+
+# Least sums of signed weights are searched for exactly up to this d; beyond it they are bounded by 0.
+SEARCHED = 26
+
+
+@dataclass(frozen=True)
+class SparseXOR:
+    r"""The task: :math:`y = -x_i x_j` for uniform :math:`x \in \{\pm 1\}^d`; positions are counted from 1."""
+
+    d: int
+    i: int
+    j: int
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.d) or self.d < 3:
+            raise ValueError(f"d must be a whole number of at least 3, got {self.d!r}")
+        if not all(is_whole(position) and 1 <= position <= self.d for position in (self.i, self.j)):
+            raise ValueError(f"i and j must be positions in 1..{self.d}, got {self.i!r} and {self.j!r}")
+        if self.i == self.j:
+            raise ValueError(f"i and j must be two different positions in 1..{self.d}, got {self.i} twice")
+
+    @property
+    def pair(self) -> list[int]:
+        """The two positions counted from 0, as tensors index them."""
+        return [self.i - 1, self.j - 1]
+
+    def labels(self, x: Tensor) -> Tensor:
+        """Labels in {-1, +1} of inputs ``x`` (..., d) in {-1, +1}; returns (...)."""
+        return -x[..., self.i - 1] * x[..., self.j - 1]
+
+    def cube(self) -> Tensor:
+        """All 2^d inputs, (2^d, d)."""
+        return 2.0 * binary_digits(torch.arange(2**self.d), self.d).double() - 1
+
+    @classmethod
+    def random(cls, d: int, generator: torch.Generator) -> SparseXOR:
+        """An XOR of two of the d positions, drawn uniformly."""
+        i, j = (torch.randperm(d, generator=generator)[:2] + 1).tolist()
+        return cls(d, i, j)
+
+    def others(self, weights: Tensor) -> Tensor:
+        """The entries of (..., d) away from the pair, (..., d - 2)."""
+        keep = torch.ones(self.d, dtype=torch.bool)
+        keep[self.pair] = False
+        return weights[..., keep]
+
+
+def default_width(d: int) -> int:
+    r"""The embeddings' dimension in the chapter, :math:`m = \lceil (\log_2 d)^2 \rceil`, at most d - 1."""
+    return min(math.ceil(math.log2(d) ** 2 - 1e-9), d - 1)
+
+
+def positional_embedding(name: str, d: int, m: int, generator: torch.Generator) -> Tensor:
+    r"""Fixed positional embeddings of unit length, (d, m).
+
+    - ``characters``: m random distinct nonzero characters of :math:`\mathbb Z_2^{\log_2 d}`,
+      :math:`p_k = ((-1)^{\langle a_l, k\rangle})_l/\sqrt m`. Zero mean and unit length, exactly; d a power of two.
+    - ``balanced``: the same for any d, to rounding: Gaussian points, given orthogonal columns, then alternately centred
+      and scaled to unit length. Without the columns one pair in 25 meets too much cross-talk at d = 100.
+    - ``signs``: independent :math:`\pm 1/\sqrt m`; the mean is not zero.
+    - ``one_hot``: the identity, m = d: no two positions share anything, and nothing is saved.
+    """
+    if name not in EMBEDDINGS:
+        raise ValueError(f"unknown embedding {name!r}; known: {', '.join(EMBEDDINGS)}")
+    if not is_whole(m) or m < 1:
+        raise ValueError(f"m must be a whole number of at least 1, got {m!r}")
+    if name == "one_hot":
+        if m != d:
+            raise ValueError(f"one_hot embeddings have m = d = {d}, got m = {m}")
+        return torch.eye(d, dtype=torch.float64)
+    if name == "characters" and d & (d - 1):
+        raise ValueError(f"characters needs d to be a power of two, got {d}; balanced takes any d")
+    if name != "signs" and m > d - 1:
+        raise ValueError(f"{name} embeddings of d = {d} positions have m of at most {d - 1}, got {m}")
+    if name == "signs":
+        return (2.0 * torch.randint(2, (d, m), generator=generator).double() - 1) / math.sqrt(m)
+    if name == "characters":
+        parity = binary_digits(torch.arange(d), d.bit_length()).sum(-1) % 2  # of the number of ones
+        chosen = torch.randperm(d - 1, generator=generator)[:m] + 1
+        signs = (1 - 2 * parity).double() / math.sqrt(m)
+        return signs[torch.arange(d).unsqueeze(1) & chosen]
+    points = torch.randn(d, m, generator=generator, dtype=torch.float64)
+    for _ in range(3):  # orthogonal columns: the least cross-talk that m dimensions allow on average
+        points = points - points.mean(0)
+        sizes, axes = torch.linalg.eigh(points.T @ points)
+        points = _unit(points @ (axes * sizes.rsqrt()) @ axes.T)
+    for _ in range(1000):
+        centre = points.mean(0)
+        if float(centre.norm()) < 1e-16:
+            break
+        points = _unit(points - centre)
+    return points
+
+
+def _unit(points: Tensor) -> Tensor:
+    return points / points.norm(dim=-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class XorReadout:
+    """A frozen read-out f(v_1, v_2) with its slopes; ``value`` and ``slopes`` work on any shape."""
+
+    name: str
+    formula: str
+    value: Callable[[Tensor, Tensor], Tensor]
+    slopes: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+    of_mean: bool
+    """True where f depends on the mean of the heads alone, and falls with its size."""
+
+
+def _sum(a: Tensor, b: Tensor) -> Tensor:
+    """a + b with rounding noise around 0 removed, so that |v| has slope 0 there, whichever way v was added up."""
+    return hardshrink(a + b, 64 * torch.finfo(a.dtype).eps)
+
+
+def _both(slope: Tensor) -> tuple[Tensor, Tensor]:
+    return slope, slope
+
+
+READOUTS: dict[str, XorReadout] = {
+    readout.name: readout
+    for readout in (
+        XorReadout("tent", "1 - 2|v|", lambda a, b: 1 - _sum(a, b).abs(), lambda a, b: _both(-_sum(a, b).sign()), True),
+        XorReadout("quadratic", "1 - 2 v^2", lambda a, b: 1 - (a + b) ** 2 / 2, lambda a, b: _both(-(a + b)), True),
+        XorReadout("product", "-v_1 v_2", lambda a, b: -a * b, lambda a, b: (-b, -a), False),
+    )
+}
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """From scores (..., d) to weights (..., d), and the slope of each weight in its own score.
+
+    Softmax alone is normalised: its Jacobian also subtracts the attended mean.
+    """
+
+    name: str
+    formula: str
+    weights: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+    normalised: bool = False
+
+    def pull_back(self, scores: Tensor, gradient: Tensor) -> Tensor:
+        """Gradient with respect to the scores, from the one with respect to the weights; all (..., d)."""
+        if self.normalised:
+            weights = self.weights(scores)
+            return weights * (gradient - (weights * gradient).sum(-1, keepdim=True))
+        return self.slope(scores) * gradient
+
+
+def _sigmoid_slope(z: Tensor) -> Tensor:
+    return z.sigmoid() * (-z).sigmoid()
+
+
+def _biased_sigmoid(name: str, formula: str, logs: int) -> AttentionMap:
+    def shifted(s: Tensor) -> Tensor:
+        return s - logs * math.log(s.shape[-1])
+
+    return AttentionMap(name, formula, lambda s: shifted(s).sigmoid(), lambda s: _sigmoid_slope(shifted(s)))
+
+
+MAPS: dict[str, AttentionMap] = {
+    attention.name: attention
+    for attention in (
+        AttentionMap(
+            "softmax", "exp(s) / sum of exp(s)", lambda s: s.softmax(-1), lambda s: s.softmax(-1), normalised=True
+        ),
+        AttentionMap(
+            "linear", "(1 + s)/d", lambda s: (1 + s) / s.shape[-1], lambda s: torch.ones_like(s) / s.shape[-1]
+        ),
+        AttentionMap(
+            "relu", "relu(1 + s)/d", lambda s: (1 + s).relu() / s.shape[-1], lambda s: (s > -1).to(s) / s.shape[-1]
+        ),
+        AttentionMap(
+            "erf",
+            "1/d + erf(s)",
+            lambda s: 1 / s.shape[-1] + s.erf(),
+            lambda s: 2 / math.sqrt(math.pi) * (-s * s).exp(),
+        ),
+        AttentionMap(
+            "sigmoid",
+            "2 sigmoid(s)/d",
+            lambda s: 2 * s.sigmoid() / s.shape[-1],
+            lambda s: 2 * _sigmoid_slope(s) / s.shape[-1],
+        ),
+        _biased_sigmoid("sigmoid_bias", "sigmoid(s - ln d)", 1),
+        _biased_sigmoid("sigmoid_bias2", "sigmoid(s - 2 ln d)", 2),
+        AttentionMap("exp", "exp(s)/d", lambda s: s.exp() / s.shape[-1], lambda s: s.exp() / s.shape[-1]),
+    )
+}
+
+
+def _find(kind: str, name: str, table: Sequence[str]) -> None:
+    if name not in table:
+        raise ValueError(f"unknown {kind} {name!r}; known: {', '.join(table)}")
+
+
+def _check_names(readout: str, loss: str, attention: str = "softmax") -> None:
+    _find("read-out", readout, tuple(READOUTS))
+    _find("loss", loss, XOR_LOSSES)
+    _find("attention map", attention, tuple(MAPS))
+
+
+def mean_absolute_sum(d: int) -> float:
+    r""":math:`E|x_1 + \dots + x_d|` of independent signs, from the central binomial coefficient."""
+    return d * (math.comb(d - 1, (d - 1) // 2) / 2 ** (d - 1))  # whole numbers divided: full precision at any d
+
+
+def weight_gradient(task: SparseXOR, weights: Tensor, readout: str = "tent", loss: str = "hinge") -> Tensor:
+    r"""Exact gradient of the risk over all 2^d inputs with respect to the attention weights.
+
+    With :math:`|f| \le 1` the hinge is :math:`1 - yf`, its square :math:`1 - 2yf + f^2`. For a the first head's
+    weights, b the second's and c their mean,
+
+    - product: :math:`E[yf] = a_i b_j + a_j b_i`,
+      :math:`E[f^2] = |a|^2|b|^2 + 2\langle a, b\rangle^2 - 2\sum_k a_k^2 b_k^2`;
+    - quadratic: :math:`E[yf] = 4 c_i c_j`, :math:`E[f^2] = 1 - 4|c|^2 + 12|c|^4 - 8\sum_k c_k^4`;
+    - tent, at uniform weights only: with :math:`M = E|S|/d`, :math:`S = \sum_k x_k`, the slope of
+      :math:`E[yf]` is M on the pair and :math:`-M/(d-2)` (odd d) or :math:`-M/(d-1)` (even d) elsewhere, and that of
+      :math:`E[f^2]/2` is :math:`2a - M` everywhere. (At :math:`v = 0` the slope of :math:`|v|` counts as 0.)
+
+    Inputs exactly on the kink of the hinge count as active.
+
+    Parameters
+    ----------
+    weights : (2, d), of total size at most 1 in each head.
+
+    Returns
+    -------
+    (2, d).
+    """
+    _check_names(readout, loss)
+    if weights.shape != (2, task.d):
+        raise ValueError(f"weights must have shape (2, {task.d}), got {tuple(weights.shape)}")
+    size = float(weights.abs().sum(-1).max())
+    if size > 1 + 1e-9:
+        raise ValueError(f"the closed form needs heads whose weights add up to at most 1 in size, got {size:.3g}")
+    signal, squared = torch.zeros_like(weights), torch.zeros_like(weights)  # slopes of E[yf] and of E[f^2]
+    i, j = task.pair
+    if readout == "tent":
+        if float(weights.max()) != float(weights.min()):
+            raise ValueError("the closed form for tent needs uniform weights; only quadratic and product take others")
+        majority = mean_absolute_sum(task.d) / task.d
+        signal += -majority / (task.d - 2 if task.d % 2 else task.d - 1)
+        signal[:, [i, j]] = majority
+        squared += 4 * weights[0, 0] - 2 * majority
+    elif readout == "quadratic":
+        c = weights.mean(0)
+        signal[:, i], signal[:, j] = 2 * c[j], 2 * c[i]
+        squared += -4 * c + 24 * (c @ c) * c - 16 * c**3
+    else:
+        other = weights.flip(0)
+        signal[:, i], signal[:, j] = other[:, j], other[:, i]
+        across = weights[0] @ weights[1]
+        squared += 2 * weights * (other**2).sum(-1, keepdim=True) + 4 * across * other - 4 * weights * other**2
+    return -signal if loss == "hinge" else squared - 2 * signal
+
+
+def population_gradient(
+    task: SparseXOR, embedding: Tensor, queries: Tensor,
+    readout: str = "tent", loss: str = "hinge", attention: str = "softmax",
+) -> Tensor:  # fmt: skip
+    """Exact gradient of the risk over all 2^d inputs with respect to the queries; (d, m) and (2, m) -> (2, m).
+
+    :func:`weight_gradient` through the attention map. From the zero start every combination of read-out, loss
+    and map is covered; from any other, quadratic and product while the weights add up to at most 1.
+    """
+    _check_names(readout, loss, attention)
+    scores = queries @ embedding.T
+    gradient = weight_gradient(task, MAPS[attention].weights(scores), readout, loss)
+    return MAPS[attention].pull_back(scores, gradient) @ embedding
+
+
+def enumerated_gradient(
+    task: SparseXOR, embedding: Tensor, queries: Tensor,
+    readout: str = "tent", loss: str = "hinge", attention: str = "softmax",
+) -> Tensor:  # fmt: skip
+    """The same by autograd over all 2^d inputs, one by one: the yardstick for :func:`population_gradient`."""
+    _check_names(readout, loss, attention)
+    x = task.cube()
+    leaf = queries.detach().clone().requires_grad_()
+    v = x @ MAPS[attention].weights(leaf @ embedding.T).T
+    margin = 1 - task.labels(x) * READOUTS[readout].value(v[:, 0], v[:, 1])
+    active = torch.where(margin > -1e-12, margin, 0.0)  # on the kink, up to rounding, counts as active
+    (gradient,) = torch.autograd.grad((active if loss == "hinge" else active**2).mean(), leaf)
+    return gradient
+
+
+def step_size(d: int, strength: float, readout: str = "tent", loss: str = "hinge", attention: str = "softmax") -> float:
+    r"""The learning rate :math:`\eta` at which one step from zero gives the pair's scores ``strength`` :math:`\lambda`.
+
+    :math:`\lambda = \eta\, \kappa\, \sigma`, with :math:`\kappa` the slope of the attention map at 0 (softmax: 1/d) and
+    :math:`\sigma` the parity signal (tent: :math:`E|S|/d`, quadratic: 2/d, product: 1/d; twice that for the squared
+    hinge). So :math:`\eta` grows like :math:`d^{1.5} \lambda` for the tent and :math:`d^2 \lambda` for the others.
+    """
+    _check_names(readout, loss, attention)
+    _check_step(strength)
+    zero = torch.zeros(d, dtype=torch.float64)
+    uniform, slope = float(MAPS[attention].weights(zero)[0]), float(MAPS[attention].slope(zero)[0])
+    signal = {"tent": mean_absolute_sum(d) / d, "quadratic": 2 * uniform, "product": uniform}[readout]
+    return strength / (slope * signal * (1 if loss == "hinge" else 2))
+
+
+def take_step(queries: Tensor, gradient: Tensor, step: float) -> Tensor:
+    """One step of gradient descent, (2, m) -> (2, m)."""
+    _check_step(step)
+    return queries - step * gradient
+
+
+def _check_step(step: float) -> None:
+    if not (isinstance(step, int | float) and 0 < step < math.inf):
+        raise ValueError(f"the step must be a positive finite number, got {step!r}")
+
+
+def worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent", loss: str = "hinge") -> Tensor:
+    r"""The largest loss over all :math:`2^d` inputs, without visiting them; (..., 2, d) -> (...).
+
+    *Mean of the heads* (tent, quadratic), weights c, rest :math:`R = \sum_{k \ne i,j} |c_k|`. Where
+    :math:`x_i \ne x_j` the loss grows with :math:`|v|`, whose maximum is :math:`|c_i - c_j| + R`; where
+    :math:`x_i = x_j` it falls with :math:`|v|`, whose minimum is :math:`|c_i + c_j| - R`. If the rest outweighs the
+    pair, that minimum is a least sum of signed weights: searched for exactly up to d = 26, bounded by 0 (so the
+    loss by 2) beyond. Every loss below 1 is exact.
+
+    *Product*, non-negative weights: the rest moves :math:`(v_1, v_2)` inside a zonotope with 2(d - 2) corners. For
+    :math:`x_i \ne x_j` the extreme of :math:`v_1 v_2` is at a corner, since the product is convex along every edge; for
+    :math:`x_i = x_j` too, as long as the zonotope stays in the positive quadrant, where the product is
+    quasi-concave. Otherwise all inputs are visited up to d = 16, and beyond the least value on the zonotope's edges is
+    the bound. Again every loss below 1 is exact.
+    """
+    _check_names(readout, loss)
+    if READOUTS[readout].of_mean:
+        worst = _worst_of_mean(task, weights.mean(-2), readout).clamp_min(0)
+    else:
+        worst = _worst_of_product(task, weights).clamp_min(0)
+    return worst if loss == "hinge" else worst**2
+
+
+def _worst_of_mean(task: SparseXOR, c: Tensor, readout: str) -> Tensor:
+    def value(v: Tensor) -> Tensor:
+        return READOUTS[readout].value(v, v)
+
+    i, j = task.pair
+    rest = task.others(c).abs()
+    reach = rest.sum(-1)
+    base = (c[..., i] + c[..., j]).abs()
+    unequal = 1 - value((c[..., i] - c[..., j]).abs() + reach)
+    least = (base - reach).clamp_min(0)
+    if task.d <= SEARCHED:
+        open_ = (base < reach) & (1 + value(torch.zeros_like(base)) > unequal)
+        for row in open_.nonzero().tolist():
+            least[tuple(row)] = _least_sum(float(base[tuple(row)]), rest[tuple(row)])
+    return torch.maximum(unequal, 1 + value(least))
+
+
+def _least_sum(base: float, rest: Tensor) -> float:
+    """The least of |base + sum of +-rest| over all signs: sums of one half, sorted, against those of the other."""
+
+    def sums(part: Tensor) -> Tensor:
+        return (2.0 * binary_digits(torch.arange(2 ** len(part)), len(part)).double() - 1) @ part
+
+    half = len(rest) // 2
+    left, right = sums(rest[:half]) + base, sums(rest[half:]).sort().values
+    place = torch.searchsorted(right, -left)
+    near = torch.stack([right[(place - 1).clamp_min(0)], right[place.clamp_max(len(right) - 1)]])
+    return float((left + near).abs().min())
+
+
+def _worst_of_product(task: SparseXOR, weights: Tensor) -> Tensor:
+    if float(weights.min()) < 0:
+        raise ValueError(f"the worst loss of the product needs non-negative weights, got {float(weights.min()):.3g}")
+    i, j = task.pair
+    rest = task.others(weights)  # (..., 2, d - 2)
+    angle = torch.atan2(rest[..., 1, :], rest[..., 0, :])
+    reach = rest.sum(-1)
+    unequal, equal = weights[..., i] - weights[..., j], weights[..., i] + weights[..., j]
+    largest, least, edge_least = [], [], []
+    for descending in (False, True):  # the two chains of corners from "all minus" to "all plus"
+        order = angle.argsort(dim=-1, descending=descending).unsqueeze(-2).expand_as(rest)
+        edges = 2 * rest.gather(-1, order)
+        corners = torch.cat([torch.zeros_like(edges[..., :1]), edges.cumsum(-1)], -1) - reach.unsqueeze(-1)
+        largest.append((corners + unequal.unsqueeze(-1)).prod(-2).amax(-1))
+        shifted = corners + equal.unsqueeze(-1)
+        least.append(shifted.prod(-2).amin(-1))
+        start, twice = shifted[..., :-1], 2 * edges.prod(-2)
+        turn = -(start[..., 0, :] * edges[..., 1, :] + start[..., 1, :] * edges[..., 0, :]) / twice.clamp_min(1e-300)
+        edge_least.append((start + turn.clamp(0, 1).unsqueeze(-2) * edges).prod(-2).amin(-1))
+    inside = (equal >= reach).all(-1)
+    low = torch.where(inside, torch.minimum(*least), torch.minimum(torch.minimum(*edge_least), torch.minimum(*least)))
+    if task.d <= 16:
+        signs = 2.0 * binary_digits(torch.arange(2 ** (task.d - 2)), task.d - 2).double() - 1
+        for row in (~inside).nonzero().tolist():
+            place = tuple(row)
+            low[place] = (signs @ rest[place].T + equal[place]).prod(-1).min()
+    return torch.maximum(1 + torch.maximum(*largest), 1 - low)
+
+
+def random_signs(count: int, d: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Uniform inputs in {-1, +1}, (count, d), eight positions from each random byte."""
+    table = 2 * binary_digits(torch.arange(256), 8).to(dtype) - 1
+    codes = torch.randint(256, (count * -(-d // 8),), generator=generator)
+    return table.index_select(0, codes).view(count, -1)[:, :d]
+
+
+def sample_slopes(y: Tensor, v: Tensor, readout: str, loss: str = "hinge") -> Tensor:
+    r"""Slope of the loss in what each head reads, :math:`\partial \ell/\partial v_h`; labels (n,), v (n, 2) -> (n, 2).
+
+    The empirical gradient with respect to the weights is their mean against x. On the kink, up to rounding, the
+    hinge counts as active, as everywhere in this module.
+    """
+    margin = 1 - y * READOUTS[readout].value(v[:, 0], v[:, 1])
+    factor = -y * (margin >= -64 * torch.finfo(v.dtype).eps)
+    if loss == "squared_hinge":
+        factor = 2 * margin.clamp_min(0) * factor
+    return factor.unsqueeze(-1) * torch.stack(READOUTS[readout].slopes(v[:, 0], v[:, 1]), -1)
+
+
+def stream_gradients(
+    task: SparseXOR,
+    arms: Sequence[tuple[Tensor, str]],
+    counts: Sequence[int],
+    generator: torch.Generator,
+    loss: str = "hinge",
+    chunk: int = 2048,
+    dtype: torch.dtype = torch.float32,
+) -> Iterator[tuple[int, Tensor]]:
+    r"""Empirical gradients with respect to the weights, from one stream of samples that is never stored.
+
+    Parameters
+    ----------
+    arms : pairs of start weights (2, d) and the name of a read-out; all see the same samples.
+    counts : ascending numbers of samples at which to report.
+    chunk : samples held at a time; memory is a few times chunk * d numbers, whatever the counts.
+    dtype : precision within a chunk. Single is four times as fast, and its rounding far below the sampling noise;
+        chunks are added up in double.
+
+    Yields
+    ------
+    n and the mean of :math:`\partial \ell / \partial a^h_k` over the first n samples, (arms, 2, d).
+    """
+    for _, readout in arms:
+        _check_names(readout, loss)
+    if not counts or list(counts) != sorted(set(counts)) or counts[0] < 1:
+        raise ValueError(f"counts must be ascending numbers of samples of at least 1, got {list(counts)}")
+    stacked = torch.cat([weights for weights, _ in arms]).to(dtype)  # (2 arms, d)
+    total = torch.zeros(len(arms), 2, task.d, dtype=torch.float64)
+    seen = 0
+    for count in counts:
+        while seen < count:
+            x = random_signs(min(chunk, count - seen), task.d, generator, dtype)
+            read = (x @ stacked.T).unflatten(1, (len(arms), 2))
+            y = task.labels(x)
+            slopes = [sample_slopes(y, read[:, arm], readout, loss) for arm, (_, readout) in enumerate(arms)]
+            total += (torch.cat(slopes, 1).T @ x).view_as(total)
+            seen += len(x)
+        yield seen, total / seen

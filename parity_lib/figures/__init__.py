@@ -1,0 +1,1 @@
+"""How the chapters look: a frame in, a figure out."""

@@ -1,0 +1,261 @@
+"""The built pages, as a browser without a network shows them."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+import yaml
+from checkouts import ROOT
+from matplotlib.image import imread
+from playwright.sync_api import Browser, Page
+
+from parity_lib.build.claims import CLAIMS
+from parity_lib.evidence import VERDICTS
+
+THEME_ERROR = "Got invalid theme mode"  # the theme, on a first visit without a stored colour mode
+
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
+PAGES = [TOC["root"], *(page["file"] for part in TOC["parts"] for page in part["chapters"])]
+CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")]
+
+
+@dataclass
+class Visit:
+    """A page that was opened, what it asked for, and what it complained about."""
+
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Browser, quick_book: Path, name: str) -> Iterator[Visit]:
+    page = browser.new_page()
+    seen = Visit(page)
+    page.on("request", lambda request: seen.requests.append(request.url))
+    page.on("requestfailed", lambda request: seen.errors.append(f"failed: {request.url}"))
+    page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    page.on("console", lambda m: seen.errors.append(m.text) if m.type == "error" else None)
+    page.goto((quick_book / f"{name}.html").as_uri(), wait_until="load")
+    yield seen
+    page.close()
+
+
+def test_a_page_asks_no_other_host_and_complains_of_nothing(visit: Visit) -> None:
+    visit.page.wait_for_timeout(300)
+    local = ("file:", "data:", "blob:")
+    assert [url for url in visit.requests if not url.startswith(local)] == []
+    assert [error for error in visit.errors if not error.startswith(THEME_ERROR)] == []
+
+
+def test_formulas_are_drawn(visit: Visit) -> None:
+    formulas = visit.page.locator(".math")
+    if formulas.count():
+        visit.page.wait_for_selector("mjx-container svg", state="attached")
+        assert visit.page.locator("mjx-merror").count() == 0
+        left = [text for text in formulas.all_inner_texts() if re.search(r"\\\(|\\\[|\$\$", text)]
+        assert left == []
+
+
+def test_every_picture_has_alt_text_and_loads(visit: Visit) -> None:
+    pictures = visit.page.locator("article img")
+    for index in range(pictures.count()):
+        picture = pictures.nth(index)
+        alt = picture.get_attribute("alt") or ""
+        assert len(alt) >= 30 and not alt.endswith(".png"), picture.get_attribute("src")
+        assert picture.evaluate("i => i.complete && i.naturalWidth > 0")
+
+
+def test_a_page_is_readable_on_a_phone(visit: Visit) -> None:
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    visit.page.wait_for_timeout(200)
+    width = visit.page.evaluate("document.documentElement.scrollWidth")
+    hinted = """figure => [figure, figure.closest('.cell_output')].filter(
+        e => e && getComputedStyle(e, '::before').content.includes('swipe')).length"""
+    hints = visit.page.locator("article figure.align-default:has(img)").evaluate_all(f"all => all.map({hinted})")
+    visit.page.set_viewport_size({"width": 1280, "height": 720})
+    assert width <= 390
+    assert set(hints) <= {1}  # each wide figure says once that it scrolls
+
+
+# The least contrast of any text in the article, by the formula of the Web Content Accessibility Guidelines.
+LEAST_CONTRAST = """() => {
+  const channels = text => text.match(/[\\d.]+/g).map(Number);
+  const linear = v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => .2126 * linear(r / 255) + .7152 * linear(g / 255) + .0722 * linear(b / 255);
+  const ground = element => {
+    for (let e = element; e; e = e.parentElement) {
+      const c = channels(getComputedStyle(e).backgroundColor);
+      if (c.length < 4 || c[3] > .5) return c;
+    }
+    return [255, 255, 255];
+  };
+  let least = [99, ""];
+  for (const element of document.querySelectorAll("article *")) {
+    const text = [...element.childNodes].filter(node => node.nodeType === 3).map(node => node.data).join(" ").trim();
+    if (!text || !element.checkVisibility() || element.closest("svg, script, style, .headerlink")) continue;
+    const [a, b] = [light(channels(getComputedStyle(element).color)), light(ground(element))].sort((x, y) => y - x);
+    const contrast = (a + .05) / (b + .05);
+    if (contrast < least[0]) least = [contrast, element.className + ": " + text.slice(0, 60)];
+  }
+  return least;
+}"""
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_text_and_figures_are_readable(visit: Visit, mode: str) -> None:
+    visit.page.evaluate(f"document.documentElement.dataset.theme = document.documentElement.dataset.mode = '{mode}'")
+    contrast, where = visit.page.evaluate(LEAST_CONTRAST)
+    figures = visit.page.locator("article img")
+    shown = figures.first.screenshot() if figures.count() else None
+    visit.page.evaluate("document.documentElement.dataset.theme = document.documentElement.dataset.mode = 'light'")
+    assert contrast >= 4.5, where
+    if shown:  # the paper of a figure stays light, since its labels are black
+        pixels = imread(io.BytesIO(shown))[..., :3]
+        assert np.median(pixels[5:-5, 12:18]) > 0.85  # a label may stand in that strip
+
+
+def test_links_inside_the_book_lead_somewhere(quick_book: Path, name: str) -> None:
+    here = quick_book / f"{name}.html"
+    html = here.read_text(encoding="utf-8")
+    for link in set(re.findall(r'<a [^>]*href="([^"]+)"', html)):
+        target, _, anchor = unquote(link).partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        path = (here.parent / target).resolve() if target else here
+        assert path.is_file(), link
+        if anchor and path.suffix == ".html":
+            assert re.search(rf'id="{re.escape(anchor)}"', path.read_text(encoding="utf-8")), link
+
+
+def test_no_page_names_an_asset_of_another_host(quick_book: Path) -> None:
+    """Every page, also those that no test opens: scripts, styles, pictures, frames and imports are local."""
+    elsewhere = r"[\"'](?:https?:)?//"
+    asset = rf"<(?:script|img|iframe|source)[^>]*\bsrc={elsewhere}|@import[^;]*//"
+    asset += rf"|<link(?=[^>]*stylesheet)[^>]*href={elsewhere}"
+    for path in quick_book.rglob("*.html"):
+        assert re.search(asset, path.read_text(encoding="utf-8")) is None, path
+
+
+def test_a_reader_finds_pages_by_their_words_from_disk(browser: Browser, quick_book: Path) -> None:
+    page = browser.new_page()
+    page.goto((quick_book / "book/index.html").as_uri())
+    page.keyboard.press("Control+k")
+    page.keyboard.type("permanent")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("ul.search li a[href*='notebooks/convergence']", timeout=20_000)  # they come one by one
+    page.close()
+
+
+def reached_by_tab(page: Page, presses: int) -> list[str]:
+    """What has the focus after each press of Tab, as tag, class and text; each must be visibly in focus."""
+    describe = """() => { const e = document.activeElement, s = getComputedStyle(e);
+      return [`${e.tagName} ${e.className} ${e.ariaLabel ?? e.title ?? ""} ${e.textContent.trim().slice(0, 40)}`,
+              e.matches(":focus-visible")]; }"""
+    seen = []
+    for _ in range(presses):
+        page.keyboard.press("Tab")
+        what, visible = page.evaluate(describe)
+        assert visible or what.startswith("BODY"), what
+        seen.append(what)
+    return seen
+
+
+def test_the_controls_are_reached_by_keyboard(browser: Browser, quick_book: Path) -> None:
+    page = browser.new_page()
+    page.goto((quick_book / "notebooks/ledger.html").as_uri())
+    seen = "\n".join(reached_by_tab(page, 60))
+    for control in ("search-button", "theme-switch-button", "The exact risk", "BUTTON", "SUMMARY"):
+        assert control in seen, seen
+    page.locator(".ledger button", has_text="fails").focus()
+    page.keyboard.press("Enter")
+    rows = page.locator(".ledger tbody tr:visible")
+    assert rows.count() and all(row.get_attribute("data-verdict") == "fails" for row in rows.all())
+    page.goto((quick_book / "notebooks/figure2.html").as_uri())
+    slider = page.locator("figure.parity-circle input").first
+    page.locator("figure.parity-circle button").first.focus()
+    page.keyboard.press("Tab")
+    assert slider.evaluate("e => e === document.activeElement")
+    page.keyboard.press("Home")
+    assert page.locator("figure.parity-circle output").first.inner_text() == "epoch 0"
+    page.close()
+
+
+def test_jupyter_book_builds_the_clone_itself(tmp_path: Path) -> None:
+    """What people try first: pages without outputs, no run, no warning."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, tmp_path / name)
+    program = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"  # the command jupyter-book
+    build = [sys.executable, "-c", program, "build", ".", "-W", "-n", "--keep-going"]
+    done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert all((tmp_path / f"_build/html/{name}.html").is_file() for name in PAGES)
+
+
+def test_every_claim_is_decided_or_left_open_with_a_reason(quick_book: Path) -> None:
+    rows = json.loads((quick_book.parent / "results/ledger.json").read_text())["numbers"]["rows"]
+    assert set(rows) == set(CLAIMS)
+    for claim, row in rows.items():
+        assert row["verdict"] in VERDICTS
+        assert row["chapter"] and row["numbers"], f"{claim}: no chapter decides it or says why not"
+
+
+def test_every_module_is_in_the_reference() -> None:
+    pages = "".join(page.read_text() for page in (ROOT / "book").glob("api*.md"))
+    shown = set(re.findall(r"automodule:: parity_lib\.(\w+)", pages))
+    assert shown == {path.stem for path in (ROOT / "parity_lib").glob("*.py")} - {"__init__"}
+
+
+def test_no_page_knows_where_it_was_built(quick_book: Path) -> None:
+    for path in (*quick_book.rglob("*.html"), *quick_book.rglob("*.ipynb")):
+        text = path.read_text(encoding="utf-8")
+        assert str(ROOT) not in text and "/ipykernel_" not in text, path
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_launch_and_download_buttons_lead_to_the_clean_notebook(quick_book: Path, chapter: str) -> None:
+    page = quick_book / f"{chapter}.html"
+    html = page.read_text(encoding="utf-8")
+    (link,) = set(re.findall(r'href="(https://mybinder\.org[^"]+)"', html))
+    assert unquote(link).endswith(f"/gh/parity-lib/parity-lib/main?urlpath=lab/tree/{chapter}.ipynb")
+    assert (ROOT / f"{chapter}.ipynb").is_file()
+    download = re.search(r'href="([^"]*_sources/[^"]+\.ipynb)"', html)
+    assert download
+    given, source = (json.loads(path.read_text()) for path in (page.parent / download[1], ROOT / f"{chapter}.ipynb"))
+    assert [[c["cell_type"], "".join(c["source"]), c.get("outputs", [])] for c in given["cells"]] == [
+        [c["cell_type"], "".join(c["source"]), []] for c in source["cells"]
+    ]
+
+
+def test_an_animation_moves_when_it_is_asked_to(visit: Visit) -> None:
+    for animation in visit.page.locator("figure.parity-circle").all():
+        picture = animation.locator("svg[role=img]")
+        assert len(picture.get_attribute("aria-label") or "") >= 30
+        last = picture.inner_html()
+        animation.locator("input[type=range]").press("Home")
+        assert animation.locator("output").inner_text() == "epoch 0"
+        first = picture.inner_html()
+        assert first != last
+        animation.get_by_role("button").click()
+        moved = "([picture, first]) => picture.innerHTML !== first"
+        visit.page.wait_for_function(moved, arg=[picture.element_handle(), first])

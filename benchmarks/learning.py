@@ -9,7 +9,7 @@ import torch
 from timing import in_turns
 from torch.utils.data import DataLoader, TensorDataset
 
-from parity_lib import LOSSES, RECIPES, Parity, PopulationRisk, SampledRisk, literal_prediction, train
+from parity_lib import LOSSES, RECIPES, Parity, PopulationRisk, MinibatchRisk, literal_prediction, train
 from parity_lib.attention import head_matrices
 from parity_lib.training import adam, initial_directions
 
@@ -45,7 +45,7 @@ def against_tokens(n: int, bits: tuple[int, ...], batch: int, seeds: int, rounds
         optimiser.step()
 
     generators = [torch.Generator().manual_seed(seed) for seed in range(seeds)]
-    sampled = SampledRisk(task, loss.name, 1.0, 1e-2, batch=batch, generators=generators)
+    sampled = MinibatchRisk(task, loss.name, 1.0, 1e-2, batch=batch, generators=generators)
     exact, step = PopulationRisk(task, loss.name), adam(0.08)
     times = in_turns(
         {

@@ -14,8 +14,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from .task import is_whole, shape_of
 from .readout import zigzag
+from .task import is_whole, shape_of
 
 CODES = ("circle", "powers")
 MAX_LENGTH = 10_000_000

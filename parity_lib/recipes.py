@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from .attention import check_temperature
 from .losses import find_loss
-from .task import is_whole
 from .readout import check_smoothing
+from .task import is_whole
 
 HEADS = ("zigzag", "sampled", "product")
 
@@ -28,7 +28,7 @@ class Recipe:
     """``adam`` (torch's defaults apart from the rate) or ``gd``, plain gradient descent."""
     learning_rate: float
     head: str = "zigzag"
-    """``zigzag`` (the paper's), ``sampled`` (heads sample a position) or ``product``; see :mod:`parity_lib.sampled_heads`."""
+    """``zigzag`` (the paper's), ``sampled`` (heads sample a position) or ``product``; see sampled_heads."""
     code: str = "circle"
     """Positional code, see :func:`parity_lib.attention.positional_code`."""
     temperature: float = 1.0

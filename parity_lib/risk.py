@@ -33,8 +33,8 @@ from torch import Tensor
 
 from .attention import check_temperature, position_weights, positional_code, soft_attention
 from .losses import Loss, find_loss
-from .task import Parity, as_tasks, binary_digits, is_whole, shape_of
 from .readout import check_smoothing, zigzag, zigzag_and_slope
+from .task import Parity, as_tasks, binary_digits, is_whole, shape_of
 
 MAX_FREQUENCIES = 16_384
 Evaluation = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -266,7 +266,7 @@ class EnumeratedRisk(_Risk):
         return values, gradients
 
 
-class SampledRisk(_Risk):
+class MinibatchRisk(_Risk):
     """Mean loss on a minibatch, drawn anew at every call; each row of directions has its own data.
 
     Parameters

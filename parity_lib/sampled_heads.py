@@ -23,8 +23,8 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from .risk import MinibatchRisk, _Risk
 from .task import Parity, binary_digits
-from .risk import SampledRisk, _Risk
 
 SAMPLED_LOSSES = {
     "linear": "1 - perm",
@@ -118,7 +118,7 @@ class CosineHeadRisk(_Risk):
         return 1 - torch.where(in_b if len(self.tasks) > 1 else in_b[0], angle.sin(), angle.cos()).prod(-1)
 
 
-class ProductHeadRisk(SampledRisk):
+class ProductHeadRisk(MinibatchRisk):
     r"""Mean of :math:`1 - y \prod_i (1 - 2 v_i)` on a minibatch, drawn anew at every call."""
 
     def of_attention(self, attention: Tensor) -> Tensor:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
-from .attention import angle_to_position, positional_code, soft_attention
-from .task import Parity, as_tasks, is_whole
+from .attention import positional_code, soft_attention
+from .progress import track
 from .recipes import Recipe, find_recipe
-from .risk import PopulationRisk, SampledRisk
+from .risk import MinibatchRisk, PopulationRisk
 from .sampled_heads import ProductHeadRisk, SampledAttentionRisk
+from .task import Parity, as_tasks, is_whole
 
 MAX_SEEDS = 100_000  # at once
 DIVERGED = 1e100  # a head longer than this is lost, long before its scores overflow
@@ -79,46 +76,6 @@ def committed(attention: Tensor, tasks: Sequence[Parity]) -> Tensor:
     return recovered(attention, tasks) & (attention.amax(-1) > COMMITTED).all(-1)
 
 
-def shares_direction(run: Run, pair: tuple[int, int], tolerance: float = 0.1) -> Tensor:
-    """Figure 2, right: two heads end half-way between the neighbours, the others on the other bits, (seeds,).
-
-    Exactly two heads point within ``tolerance`` positions of the middle of ``pair``, and every other
-    bit of B gets more than 0.6 of some head's attention.
-    """
-    near = offset_from_middle(run, pair).abs() <= tolerance
-    others = [index for index in run.task.indices if index + 1 not in pair]
-    read = run.attention[-1][..., others].amax(-2) > COMMITTED
-    return (near.sum(-1) == 2) & read.all(-1)
-
-
-def splits_pair(run: Run, pair: tuple[int, int], share: float = 0.3) -> Tensor:
-    """The heads that share a pair of neighbours by their attention, whatever their angle, (seeds, heads).
-
-    In a seed where exactly two heads give each position of ``pair`` more than ``share``: those two.
-    """
-    both = (run.attention[-1][..., [pair[0] - 1, pair[1] - 1]] > share).all(-1)
-    return both & (both.sum(-1, keepdim=True) == 2)
-
-
-def offset_from_middle(run: Run, pair: tuple[int, int]) -> Tensor:
-    """How far from the middle of a pair of neighbours every head points at the end, in positions, (seeds, heads)."""
-    n = run.task.n
-    offset = angle_to_position(run.directions[-1], n) - (pair[0] + 0.5)
-    return (offset + n / 2) % n - n / 2
-
-
-def room_for_offset(run: Run, share: float = 0.3) -> Tensor:
-    r"""The largest offset from the middle that :func:`splits_pair` would still admit, (seeds, heads).
-
-    At offset d the scores of the two positions differ by :math:`2|a| \sin(\pi/n) \sin(2\pi d/n)`, and two shares above
-    ``share`` have a ratio below (1 - share) / share.
-    """
-    n = run.task.n
-    widest = math.log((1 - share) / share) * run.recipe.temperature_at(n)
-    sine = widest / (2 * math.sin(math.pi / n) * run.directions[-1].norm(dim=-1))
-    return n / (2 * math.pi) * sine.clamp_max(1).asin()
-
-
 def train(
     task: Parity | Sequence[Parity],
     recipe: Recipe | str,
@@ -148,7 +105,7 @@ def train(
     recipe = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
     place = resolve_device(device)
     tasks = as_tasks(task)
-    seeds = _seed_list(seeds)
+    seeds = seed_list(seeds)
     if len(tasks) not in (1, len(seeds)):
         raise ValueError(f"give one task, or one per seed ({len(seeds)}), got {len(tasks)}")
     heads = tasks[0].k if heads is None else heads
@@ -170,7 +127,7 @@ def train(
             risks.append(value**2 if recipe.square_of_mean else value)
 
         record()
-        for update in _progress(recipe.updates, recipe.name, progress):
+        for update in track(recipe.updates, recipe.name, progress):
             value, gradient = objective.value_and_gradient(directions)
             directions -= step(2 * value[:, None, None] * gradient if recipe.square_of_mean else gradient)
             if not directions.abs().amax() < DIVERGED:
@@ -183,13 +140,35 @@ def train(
     return Run(tasks, recipe, seeds, torch.stack(frames).cpu(), torch.stack(risks).cpu())
 
 
+def minimise(
+    objective: Callable[[Tensor], Tensor],
+    start: Tensor,
+    updates: int,
+    learning_rate: float,
+    label: str,
+    progress: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """Adam on any objective (rows, ...) -> (rows,): what the rows become, and their risk, (updates + 1, rows)."""
+    point, step, history = start.clone().requires_grad_(), adam(learning_rate), []
+    with one_thread_per_process():
+        for _ in track(updates, label, progress):
+            risk = objective(point)
+            history.append(risk.detach())
+            (slope,) = torch.autograd.grad(risk.sum(), point)
+            with torch.no_grad():
+                point -= step(slope)
+        end = point.detach()
+        history.append(objective(end).detach())
+    return end, torch.stack(history)
+
+
 def gradient_descent(rate: float) -> Callable[[Tensor], Tensor]:
     """Plain gradient descent: gradient -> step."""
     return lambda gradient: rate * gradient
 
 
 def adam(rate: float, decay: tuple[float, float] = (0.9, 0.999), floor: float = 1e-8) -> Callable[[Tensor], Tensor]:
-    """Adam with torch's defaults: gradient -> step. (Importing ``torch.optim`` takes longer than many runs here.)"""
+    """Adam with torch's defaults: gradient -> step. torch.optim's first takes seconds to make."""
     count, mean, square = 0, torch.zeros(()), torch.zeros(())
 
     def step(gradient: Tensor) -> Tensor:
@@ -252,8 +231,8 @@ def one_thread_per_process() -> Iterator[None]:
 
 def _minibatches(
     tasks: Sequence[Parity], recipe: Recipe, seeds: Sequence[int], place: torch.device
-) -> SampledRisk | ProductHeadRisk:
-    kind = ProductHeadRisk if recipe.head == "product" else SampledRisk
+) -> MinibatchRisk | ProductHeadRisk:
+    kind = ProductHeadRisk if recipe.head == "product" else MinibatchRisk
     return kind(
         tasks,
         recipe.loss,
@@ -266,7 +245,7 @@ def _minibatches(
     )
 
 
-def _seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:
+def seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:
     chosen: tuple[int, ...] = ()
     if is_whole(seeds):
         chosen = tuple(range(min(seeds, MAX_SEEDS + 1)))
@@ -276,19 +255,3 @@ def _seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:
         allowed = f"a count in 1..{MAX_SEEDS} or a list of whole numbers in 0..2^32 - 1"
         raise ValueError(f"seeds must be {allowed}, got {seeds!r}")
     return chosen
-
-
-def _progress(total: int, label: str, show: bool) -> Iterator[int]:
-    """Counts to ``total``; shows how far it is on a bar, or in the runner's progress file."""
-    path = os.environ.get("PARITY_PROGRESS")
-    if not path:
-        yield from tqdm(
-            range(total), desc=label, unit="update", disable=not show, delay=1, mininterval=0.5, leave=False
-        )
-        return
-    told = 0.0
-    for step in range(total):
-        if time.monotonic() - told > 0.5:
-            Path(path).write_text(f"{label} {100 * step // total} %")
-            told = time.monotonic()
-        yield step

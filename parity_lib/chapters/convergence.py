@@ -23,9 +23,9 @@ from ..attention import (
     soft_attention,
 )
 from ..losses import find_loss
-from ..task import Parity
 from ..readout import zigzag
 from ..risk import PopulationRisk, _Risk
+from ..task import Parity
 from ..training import Run, one_thread_per_process, population_risk
 
 

@@ -27,8 +27,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..progress import track
+from ..training import adam, one_thread_per_process, seed_list
 from .boolean import Function, cube
-from ..training import _progress, _seed_list, adam, one_thread_per_process
 
 HEADS = 2
 DATA_SEED = 2**41  # a model's inputs come from another stream than its start
@@ -346,7 +347,7 @@ def train_encoders(
     pools : the inputs to draw from, (K, n) for each model; by default all 2^n.
     keep_every : keep a copy of all parameters after each so many updates.
     """
-    functions, seeds = tuple(functions), _seed_list(seeds)
+    functions, seeds = tuple(functions), seed_list(seeds)
     if len(functions) != len(seeds):
         raise ValueError(f"give one function per seed, got {len(functions)} and {len(seeds)}")
     draw = _drawer(encoder, functions, seeds, settings.batch, pools)
@@ -355,7 +356,7 @@ def train_encoders(
     with one_thread_per_process():
         rows = encoder.start(seeds, settings.position_scale).requires_grad_()
         step = adam(1.0)
-        for update in _progress(settings.steps, label, True):
+        for update in track(settings.steps, label, True):
             if update % CHUNK == 0:
                 inputs, targets = draw(min(CHUNK, settings.steps - update))
             x, y = inputs[:, update % CHUNK], targets[:, update % CHUNK]

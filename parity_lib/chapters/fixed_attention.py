@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from ..attention import check_temperature, positional_code
-from .networks import DATA_SEED, TEST_SEED, Budget, Stack, accuracy, labels_of, train_stack
 from ..losses import find_loss
-from ..task import Parity
 from ..readout import zigzag_weights
+from ..task import Parity
+from .networks import DATA_SEED, TEST_SEED, Budget, Stack, accuracy, labels_of, train_stack
 
 KINDS = ("position", "token", "search")
 POOLINGS = ("mean", "separate")

@@ -24,10 +24,11 @@ from torch import Tensor
 
 from ..attention import positional_code, soft_attention
 from ..losses import find_loss
-from ..task import Parity
+from ..progress import track
 from ..readout import FFNN1, check_smoothing, smoothed_relu, zigzag
-from ..risk import SampledRisk
-from ..training import _progress, initial_directions, one_thread_per_process
+from ..risk import MinibatchRisk
+from ..task import Parity
+from ..training import initial_directions, one_thread_per_process
 
 TIES = ("softmax", "bump", "free")
 TEST_SEED, DATA_SEED = 2**40, 2**41  # streams of their own, apart from every seed of a start
@@ -186,7 +187,7 @@ def train_stack(
     rows = torch.arange(len(stack.alpha))
     done_at = torch.zeros(len(rows), dtype=torch.int64)
     with one_thread_per_process():
-        for step in _progress(steps, label, True):
+        for step in track(steps, label, True):
             x, labels = draw(rows)
             stack.differentiate(x, labels)
             optimiser.step()
@@ -277,7 +278,7 @@ def train_tied(
     They are trained as the heads are: sigmoid hinge, fresh batches, the paper's start. ``free`` starts at k/n.
     """
     n, k = tasks[0].n, tasks[0].k
-    risk = SampledRisk(
+    risk = MinibatchRisk(
         tasks, "sigmoid_hinge", 1.0, smoothing, batch=budget.batch,
         generators=[torch.Generator().manual_seed(2**32 + seed) for seed in seeds],
     )  # fmt: skip
@@ -288,7 +289,7 @@ def train_tied(
     labels = labels_of(tasks, held_out)
     done_at = torch.zeros(len(seeds), dtype=torch.int64)
     with one_thread_per_process():
-        for step in _progress(budget.steps, f"tied {tie} n={n}", True):
+        for step in track(budget.steps, f"tied {tie} n={n}", True):
             optimiser.zero_grad()
             risk.of_weights(tied_weights(parameters, n, tie=tie)).sum().backward()
             optimiser.step()

@@ -11,10 +11,10 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from ..task import Parity
 from ..figures.figure2 import attention_heat_maps
 from ..figures.playground import circle_and_risk
 from ..recipes import RECIPES
+from ..task import Parity
 from ..training import Run, train
 
 CHOICES = ("sigmoid_hinge", "squared_hinge", "tanh", "logistic", "linear", "repaired")

@@ -20,12 +20,12 @@ from torch.nn.functional import pad
 from ..attention import head_matrices, literal_prediction, position_weights, positional_code, soft_attention
 from ..evidence import Interval, Rate, wilson
 from ..losses import find_loss
-from .convergence import gradient
-from ..task import Parity
 from ..recipes import Recipe
 from ..risk import aligned_hard_risk
 from ..sampled_heads import CosineHeadRisk, SampledAttentionRisk
-from ..training import Run, _progress, adam, committed, initial_directions, one_thread_per_process, recovered
+from ..task import Parity
+from ..training import Run, committed, initial_directions, minimise, recovered
+from .convergence import gradient
 
 # Sets of bits
 
@@ -265,28 +265,6 @@ def calibration_error(bins: Sequence[Bin]) -> float:
 
 
 # Training what no recipe names
-
-
-def minimise(
-    objective: Callable[[Tensor], Tensor],
-    start: Tensor,
-    updates: int,
-    learning_rate: float,
-    label: str,
-    progress: bool = True,
-) -> tuple[Tensor, Tensor]:
-    """Adam on any objective (rows, ...) -> (rows,): what the rows become, and their risk, (updates + 1, rows)."""
-    point, step, history = start.clone().requires_grad_(), adam(learning_rate), []
-    with one_thread_per_process():
-        for _ in _progress(updates, label, progress):
-            risk = objective(point)
-            history.append(risk.detach())
-            (slope,) = torch.autograd.grad(risk.sum(), point)
-            with torch.no_grad():
-                point -= step(slope)
-        end = point.detach()
-        history.append(objective(end).detach())
-    return end, torch.stack(history)
 
 
 def train_columns(

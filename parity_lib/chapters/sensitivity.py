@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..progress import track
+from ..training import one_thread_per_process
 from .boolean import average_sensitivity, cube, find_function, from_table, k_parity, random_function
 from .encoder import (
     Encoder,
@@ -30,7 +32,6 @@ from .encoder import (
     train_encoders,
 )
 from .networks import drawn_tasks
-from ..training import _progress, one_thread_per_process
 
 CONVERGED = 1e-3  # the authors' filter
 LEARNED = 0.01  # loss on fresh inputs, averaged over a window of steps, below which a run counts as having learned
@@ -149,7 +150,7 @@ def follow(measured: Measured, name: str, every: int, batches: int) -> Course:
     functions = [f for f, keep in zip(trained.functions, chosen, strict=True) if keep]
     frames = trained.frames[:, chosen]
     sharp, blown, norms = [], [], []
-    for i in _progress(len(frames), "metrics over time", True):
+    for i in track(len(frames), "metrics over time", True):
         rises = sharpness(encoder, frames[i], functions, torch.Generator().manual_seed(i), batches=batches)
         sharp.append(rises.mean(-1).numpy())
         blown.append(blowup(encoder, frames[i], x).numpy())
@@ -240,6 +241,6 @@ def random_sensitivities(kind: str, n: int, layers: int, start: str, draws: int,
     x, tables = cube(n, torch.float32), []
     model = LiteralEncoder(n, width, layers) if kind == "transformer" else LSTMReader(width, layers)
     with torch.no_grad(), one_thread_per_process():
-        for seed in _progress(draws, f"random {kind}s", True):
+        for seed in track(draws, f"random {kind}s", True):
             tables.append(with_random_weights(model, start, seed)(x) > 0)
     return (average_sensitivity(1 - 2 * torch.stack(tables).double()) / n).numpy()

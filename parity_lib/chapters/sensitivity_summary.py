@@ -15,8 +15,8 @@ import numpy as np
 from scipy.stats import linregress, spearmanr
 from scipy.stats import t as student
 
-from .boolean import EASY
 from ..evidence import Interval, Rate, Verdict, decide, wilson
+from .boolean import EASY
 from .sensitivity import KINDS, LEARNED, Course, Fit, Measured
 
 LEFT = 0.2  # loss below which a run of PARITY has left the plateau of a constant answer, 1/4

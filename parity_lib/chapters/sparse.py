@@ -20,8 +20,7 @@ from torch import Tensor
 
 from ..attention import soft_attention
 from ..task import Parity
-from .robustness import minimise
-from ..training import initial_directions
+from ..training import initial_directions, minimise
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     # Each takes the bits of B, (inputs, k) in {0, 1}.

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..training import _progress
 from .xor import (
     MAPS,
     SparseXOR,
@@ -77,7 +76,7 @@ def zero_start(
     """Exact worst-input hinge loss and attention on the pair after one step of strength factor * ln d."""
     strengths = torch.tensor(factors, dtype=torch.float64) * math.log(d)
     worst, weight, width = [], [], 0
-    for seed in _progress(seeds, f"one step, {embedding}, d = {d},", True):
+    for seed in track(seeds, f"one step, {embedding}, d = {d},", True):
         task, table, _ = draw(d, embedding, seed, m)
         weights = zero_start_weights(task, table, strengths, readout, loss)
         worst.append(worst_loss(task, weights, readout))
@@ -142,7 +141,7 @@ def variants(
     """
     strengths = torch.tensor(factors, dtype=torch.float64) * math.log(d)
     found: dict[str, list[tuple[Tensor, Tensor, Tensor]]] = {name: [] for name in MAPS}
-    for seed in _progress(seeds, f"attention maps, {embedding}, {loss}, d = {d},", True):
+    for seed in track(seeds, f"attention maps, {embedding}, {loss}, d = {d},", True):
         task, table, generator = draw(d, embedding, seed)
         inputs = random_signs(examples, d - 2, generator)
         for name in MAPS:
@@ -287,7 +286,7 @@ def samples_needed(
             arms += [(weights, "product"), (weights, "quadratic"), (weights[[0, 0]], "quadratic")]
         marks: dict[tuple[str, str], list[list[bool]]] = {}
         stream = stream_gradients(task, arms, counts, generator)
-        for _ in _progress(len(counts), f"samples, d = {d}, seed {seed + 1} of {seeds},", True):
+        for _ in track(len(counts), f"samples, d = {d}, seed {seed + 1} of {seeds},", True):
             _, gradients = next(stream)
             for place, (embedding, (table, queries)) in enumerate(setups.items()):
                 for number, arm in enumerate(SAMPLE_ARMS):
@@ -366,7 +365,7 @@ def train_networks(
         hidden = (x @ (beta * mask).flatten(0, 1).T).unflatten(1, (seeds, neurons)) + bias
         return (hidden.relu() * alpha).sum(-1) + offset
 
-    for _ in _progress(updates, f"FFNN with {parameters} parameters,", True):
+    for _ in track(updates, f"FFNN with {parameters} parameters,", True):
         x = random_signs(batch, d, generator, torch.float32)
         y = -x[:, pairs[:, 0]] * x[:, pairs[:, 1]]
         optimiser.zero_grad()

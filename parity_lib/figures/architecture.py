@@ -14,9 +14,9 @@ from matplotlib.patches import ConnectionPatch, FancyBboxPatch
 from torch import Tensor
 
 from ..attention import embed, position_weights, soft_attention
+from ..readout import zigzag
 from ..task import Parity
 from .style import BLUE, COLOURS, GREEN, GREY, HEAD_COLOURS, MARKERS, ORANGE, PURPLE, RED
-from ..readout import zigzag
 
 
 def model_diagram(task: Parity, x: Tensor, directions: Tensor, temperature: float, smoothing: float) -> Figure:

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from ..attention import angle_to_position
 from ..chapters.convergence import Trap
-from .style import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE, RED, fan, plain_log_ticks
 from ..training import Run
+from .style import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE, RED, fan, plain_log_ticks
 
 DASHES = ("-", "--", "-.", ":")
 

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from ..attention import angle_to_position
 from ..evidence import Rate
-from .style import BLUE, GREY, HEAD_COLOURS, ORANGE, PURPLE, RED
 from ..training import Run
+from .style import BLUE, GREY, HEAD_COLOURS, ORANGE, PURPLE, RED
 
 # How each criterion of success is drawn: its label, colour and marker.
 CRITERIA = {

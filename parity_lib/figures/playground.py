@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 
 from ..attention import angle_to_position
-from .style import GREEN, GREY, HEAD_COLOURS
 from ..training import Run
+from .style import GREEN, GREY, HEAD_COLOURS
 
 
 def circle_and_risk(run: Run, seed: int) -> Figure:

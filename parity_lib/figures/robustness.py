@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from ..chapters.robustness import Bin, Success
 from ..evidence import Rate
 from .style import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE, PURPLE, RED, SKY, draw_rates, fan, plain_log_ticks
-from ..chapters.robustness import Bin, Success
 
 DASHES = ("-", "--", "-.", ":")
 RECIPE_STYLE = {  # the same colour and mark in every figure

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from ..evidence import wilson
-from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, draw_rates, plain_log_ticks
 from ..chapters.sensitivity import Course, Fit, Measured
 from ..chapters.sensitivity_summary import mean_interval
+from ..evidence import wilson
+from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, draw_rates, plain_log_ticks
 
 FUNCTION_STYLE = {
     "PARITY": (RED, "o", "-"),

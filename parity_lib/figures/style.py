@@ -118,7 +118,7 @@ def label_lines(ax: Axes, names: Mapping[str, str] | None = None) -> None:
     handles, labels = ax.get_legend_handles_labels()
     if ax.get_legend() is not None:
         ax.get_legend().remove()
-    lines = [line for line in ax.get_lines() if len(line.get_xdata()) > 1 and not line.get_label().startswith("_nolabel")]
+    lines = [line for line in ax.get_lines() if len(line.get_xdata()) > 1]
     by_colour = {plt.matplotlib.colors.to_hex(line.get_color()): line for line in lines}
     ends = []
     for handle, label in zip(handles, labels, strict=True):

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from ..chapters.xor_arms import SAMPLE_ARMS, Network, OneStep, Samples, TwoHeads, Variant, network_shape, sample_bound
 from ..evidence import Rate, wilson
 from .style import BLUE, GREEN, GREY, MARKERS, ORANGE, PURPLE, RED, SKY, draw_rates, fan
-from ..chapters.xor_arms import SAMPLE_ARMS, Network, OneStep, Samples, TwoHeads, Variant, network_shape, sample_bound
 
 EMBEDDING_STYLE = {
     "characters": (BLUE, "o", "-"),

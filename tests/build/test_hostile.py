@@ -27,7 +27,7 @@ from parity_lib import (
     PopulationRisk,
     Recipe,
     SampledAttentionRisk,
-    SampledRisk,
+    MinibatchRisk,
     hard_attention,
     literal_prediction,
     positional_code,
@@ -97,7 +97,7 @@ def test_enumeration_minibatches_and_sampled_heads_are_finite(
     generators = [torch.Generator().manual_seed(seed + row) for row in range(2)]
     risks = [
         EnumeratedRisk(task, loss, temperature),
-        SampledRisk(task, loss, temperature, 1e-2, batch=7, generators=generators),
+        MinibatchRisk(task, loss, temperature, 1e-2, batch=7, generators=generators),
         *(SampledAttentionRisk(task, kind, temperature) for kind in ("linear", "squared_hinge", "log")),
     ]
     for risk in risks:
@@ -231,15 +231,15 @@ BAD_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: log_permanent(torch.ones(2, 3)), "a permanent needs square matrices, got shape (2, 3)"),
     (lambda: log_permanent(torch.ones(40, 40)), "a permanent takes k 2^k products: k must be at most 16, got 40"),
     (
-        lambda: SampledRisk(TASK, "hinge", 1, 0, batch=0, generators=[GENERATOR]),
+        lambda: MinibatchRisk(TASK, "hinge", 1, 0, batch=0, generators=[GENERATOR]),
         "batch must be a whole number of at least 1, got 0",
     ),
     (
-        lambda: SampledRisk(TASK, "hinge", 1, 0, batch=5, generators=[GENERATOR], cube_share=NAN),
+        lambda: MinibatchRisk(TASK, "hinge", 1, 0, batch=5, generators=[GENERATOR], cube_share=NAN),
         "cube_share must be in (0, 1], got nan",
     ),
     (
-        lambda: SampledRisk(TASK, "hinge", 1, 0, batch=5, generators=[GENERATOR])(HEADS),
+        lambda: MinibatchRisk(TASK, "hinge", 1, 0, batch=5, generators=[GENERATOR])(HEADS),
         "expected 1 rows, one per generator, got 2",
     ),
     # training

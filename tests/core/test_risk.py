@@ -9,7 +9,7 @@ from gradients import assert_gradient_matches_differences, random_heads, value_a
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parity_lib import LOSSES, EnumeratedRisk, Parity, PopulationRisk, SampledRisk, literal_prediction
+from parity_lib import LOSSES, EnumeratedRisk, Parity, PopulationRisk, MinibatchRisk, literal_prediction
 from parity_lib.attention import head_matrices, position_weights, soft_attention
 from parity_lib.readout import zigzag_and_slope
 from parity_lib.risk import MAX_FREQUENCIES, fourier_series, trigonometric_sums
@@ -260,7 +260,7 @@ def test_sampled_risk_estimates_the_population_risk():
     task = Parity(23, (3, 11, 22))
     heads = random_heads(3, 3, seed=2, norm=4.0)
     generators = [torch.Generator().manual_seed(seed) for seed in range(3)]
-    sampled = SampledRisk(task, "logistic", 1.0, 1e-2, batch=200_000, generators=generators)
+    sampled = MinibatchRisk(task, "logistic", 1.0, 1e-2, batch=200_000, generators=generators)
     exact, exact_gradient = value_and_gradient(PopulationRisk(task, "logistic"), heads)
     value, gradient = value_and_gradient(sampled, heads)
     assert float((value - exact).abs().max()) < 0.02
@@ -271,7 +271,7 @@ def test_one_pass_over_the_whole_cube_is_the_population_risk():
     task = Parity(12, (2, 5, 12))
     heads = random_heads(2, 3, seed=4)
     generators = [torch.Generator().manual_seed(seed) for seed in range(2)]
-    whole = SampledRisk(task, "squared_hinge", 0.5, 0.0, batch=2**12, generators=generators, cube_share=1.0)
+    whole = MinibatchRisk(task, "squared_hinge", 0.5, 0.0, batch=2**12, generators=generators, cube_share=1.0)
     exact = value_and_gradient(EnumeratedRisk(task, "squared_hinge", 0.5, 0.0), heads)
     for found, wanted in zip(value_and_gradient(whole, heads), exact, strict=True):
         assert torch.allclose(found, wanted, atol=1e-12)
@@ -279,7 +279,7 @@ def test_one_pass_over_the_whole_cube_is_the_population_risk():
 
 def test_an_epoch_visits_every_training_input_once_and_the_last_batch_is_smaller():
     generators = [torch.Generator().manual_seed(seed) for seed in range(2)]
-    risk = SampledRisk(Parity(11, (1, 2)), "hinge", 1.0, 0.0, batch=600, generators=generators, cube_share=0.8)
+    risk = MinibatchRisk(Parity(11, (1, 2)), "hinge", 1.0, 0.0, batch=600, generators=generators, cube_share=0.8)
     epochs = []
     for _ in range(2):
         batches = [risk.draw() for _ in range(3)]
@@ -310,13 +310,13 @@ def test_an_epoch_visits_every_training_input_once_and_the_last_batch_is_smaller
             lambda t: EnumeratedRisk(Parity(40, (1, 2))),
             "enumerating all 2^40 inputs would take 3.52e+05 GB; PopulationRisk computes",
         ),
-        (lambda t: SampledRisk(t, "hinge", 1, 0, batch=0, generators=[]), "batch must be a whole number of at least 1"),
+        (lambda t: MinibatchRisk(t, "hinge", 1, 0, batch=0, generators=[]), "batch must be a whole number of at least 1"),
         (
-            lambda t: SampledRisk(t, "hinge", 1, 0, batch=1, generators=[], cube_share=2.0),
+            lambda t: MinibatchRisk(t, "hinge", 1, 0, batch=1, generators=[], cube_share=2.0),
             "cube_share must be in (0, 1], got 2.0",
         ),
         (
-            lambda t: SampledRisk(Parity(30, (1,)), "hinge", 1, 0, batch=1, generators=[], cube_share=0.5),
+            lambda t: MinibatchRisk(Parity(30, (1,)), "hinge", 1, 0, batch=1, generators=[], cube_share=0.5),
             "a share of the cube needs n <= 24, got n = 30",
         ),
     ],

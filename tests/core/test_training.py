@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from parity_lib import RECIPES, Parity, Recipe, soft_attention, train
+from parity_lib import RECIPES, Parity, Recipe, progress, soft_attention, train
 from parity_lib.attention import aligned_directions, positional_code
 from parity_lib.recipes import budget, find_recipe
 from parity_lib.training import (
@@ -14,13 +14,9 @@ from parity_lib.training import (
     adam,
     committed,
     initial_directions,
-    offset_from_middle,
     one_thread_per_process,
     recovered,
     resolve_device,
-    room_for_offset,
-    shares_direction,
-    splits_pair,
 )
 
 LEFT = Parity(20, (8, 11, 18))
@@ -164,28 +160,6 @@ def test_hard_success_needs_every_bit_and_committed_success_needs_sharp_heads():
     assert committed(attention, [LEFT]).tolist()[:4] == [True, True, False, False]
 
 
-def test_a_shared_direction_is_two_heads_half_way_and_the_rest_on_their_bits():
-    task = Parity(20, (5, 16, 17))
-    heads = at([[5, 16.5, 16.55], [16.5, 16.5, 5], [5, 16, 17], [16.5, 16.5, 16.5], [5, 16.5, 16.7], [9, 16.5, 16.5]])
-    run = Run((task,), RECIPES["figure2-signed"], tuple(range(6)), heads.unsqueeze(0), torch.zeros(1, 6))
-    assert shares_direction(run, (16, 17)).tolist() == [True, True, False, False, False, False]
-    around = Parity(20, (1, 10, 20))
-    wrapped = Run((around,), RECIPES["figure2-signed"], (0,), at([[10, 20.5, 0.5]]).unsqueeze(0), torch.zeros(1, 1))
-    assert shares_direction(wrapped, around.neighbours[0]).tolist() == [True]
-
-
-def test_heads_that_split_a_pair_are_found_by_attention_and_may_point_off_the_middle():
-    task = Parity(20, (5, 16, 17))
-    heads = at([[5, 16.5, 16.7], [16.5, 16.5, 5], [5, 16, 17], [16.5, 16.5, 16.5]]) / 20
-    run = Run((task,), RECIPES["figure2-signed"], tuple(range(4)), heads.unsqueeze(0), torch.zeros(1, 4))
-    wanted = [[False, True, True], [True, True, False], [False] * 3, [False] * 3]
-    assert splits_pair(run, (16, 17)).tolist() == wanted
-    assert offset_from_middle(run, (16, 17))[0].tolist() == pytest.approx([8.5, 0, 0.2])
-    room = room_for_offset(run)[0, 1]  # at the edge of what is admitted, the two shares are as 0.7 to 0.3
-    edge = soft_attention(at([[16.5 + float(room)]]) * float(heads[0, 1].norm() / at([[16.5]]).norm()), 20, 1.0)[0, 0]
-    assert float(edge[16] / edge[15]) == pytest.approx(7 / 3)
-
-
 def test_aligned_heads_count_as_committed():
     assert committed(soft_attention(500 * aligned_directions(LEFT.bits, 20), 20, 1.0).unsqueeze(0), [LEFT]).all()
 
@@ -197,10 +171,11 @@ def test_training_leaves_the_number_of_threads_as_it_was():
     assert torch.get_num_threads() == before
 
 
-def test_progress_goes_to_the_file_that_the_runner_names(tmp_path, monkeypatch):
-    monkeypatch.setenv("PARITY_PROGRESS", str(tmp_path / "progress.txt"))
+def test_progress_goes_to_whoever_listens(monkeypatch):
+    heard = []
+    monkeypatch.setattr(progress, "listener", lambda *told: heard.append(told))
     train(Parity(5, (1, 3)), short("figure2-signed"), seeds=1)
-    assert (tmp_path / "progress.txt").read_text() == "figure2-signed 0 %"
+    assert heard == [("figure2-signed", done, 6) for done in range(6)]
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,28 @@
 /* Trains the heads in the reader's browser: the exact population risk of parity_lib, its gradient, Adam,
    and the pictures. Part 1 is the mathematics, part 2 the words, part 3 the pictures, part 4 the page.
-   Loaded by book/live.md alone; needs no other file, asks no host. */
+   Fills every element of class "live" on its page; needs no other file, asks no host. */
 "use strict";
 (() => {
-const RANGES = {n: [6, 40], k: [1, 6], temperature: [0.01, 100], rate: [1e-6, 10], seed: [0, 2 ** 32 - 1]};
+const RANGES = {
+  n: [6, 40], k: [1, 6], smoothing: [0.001, 1], temperature: [0.01, 100], rate: [1e-6, 10], seed: [0, 2 ** 32 - 1],
+};
 const COMMITTED = 0.6; // as parity_lib.training: attention every head must give its own bit
 
 // ---------------------------------------------------------------------------------------------------
 // 1. The mathematics (parity_lib.risk, sampled, attention, training, in double precision like there)
 
-const SMOOTHING = 1e-2; // b of the smoothed ReLU
 const GRID = 2 ** 15; // samples of a loss over one period
 const LOSSES = {
   squared_hinge: {of: (y, p) => Math.max(0, 1 - y * p) ** 2, accuracy: 1e-4}, // a kink: converges slowly
   sigmoid_hinge: {of: (y, p) => 1 - y / (1 + Math.exp(-p)), accuracy: 1e-9},
 };
 
-/* The frozen head, 1 + sum over q of (-1)^q (8q - 4) sigma(s + 1/2 - q). */
-function zigzag(s, k) {
+/* The frozen head, 1 + sum over q of (-1)^q (8q - 4) sigma(s + 1/2 - q); smoothing is b of the smoothed ReLU. */
+function zigzag(s, k, smoothing) {
   let total = 1;
   for (let q = 1; q <= k; q++) {
     const z = s + 0.5 - q;
-    total += (q % 2 ? -1 : 1) * (8 * q - 4) * (z + Math.sqrt(z * z + SMOOTHING)) / 2;
+    total += (q % 2 ? -1 : 1) * (8 * q - 4) * (z + Math.sqrt(z * z + smoothing)) / 2;
   }
   return total;
 }
@@ -56,8 +57,8 @@ function fft(re, im) {
 
 /* Fourier coefficients of the loss A(u) + y D(u) on a period k + 1, u = S - k/2: see risk.fourier_series. */
 const known = new Map();
-function fourierSeries(loss, k) {
-  const key = loss + k;
+function fourierSeries(loss, k, smoothing) {
+  const key = [loss, k, smoothing].join();
   if (known.has(key)) return known.get(key);
   const {of, accuracy} = LOSSES[loss], period = k + 1, width = 1 / 2 / 5.9;
   const re = new Float64Array(GRID), im = new Float64Array(GRID); // A and D travel as one complex function
@@ -65,7 +66,7 @@ function fourierSeries(loss, k) {
     for (const shift of [-period, 0, period]) {
       const u = (i / GRID - 0.5) * period + shift, step = erfc((Math.abs(u) - period / 2) / width) / 2;
       if (step === 0) continue;
-      const p = zigzag(u + k / 2, k), plus = of(1, p), minus = of(-1, p);
+      const p = zigzag(u + k / 2, k, smoothing), plus = of(1, p), minus = of(-1, p);
       re[i] += step * (plus + minus) / 2;
       im[i] += step * (plus - minus) / 2;
     }
@@ -98,8 +99,8 @@ function product(weight, factor, slope, gradient, left) {
 
 /* The two sums of the exact risk at position weights c, and their gradients: the label-free part (which never
    sees B) and the parity signal. */
-function zigzagRisk(weights, member, loss, k) {
-  const {period, frequencies, labelFree, parity} = fourierSeries(loss, k), n = weights.length;
+function zigzagRisk(weights, member, loss, k, smoothing) {
+  const {period, frequencies, labelFree, parity} = fourierSeries(loss, k, smoothing), n = weights.length;
   const make = () => new Float64Array(n);
   const c1 = make(), s1 = make(), c = make().fill(1), s = make(), left = make();
   const factor = make(), slope = make(), down = make();
@@ -158,7 +159,7 @@ function positionalCode(n, code) {
 }
 
 /* Attention, risk and the two forces (gradients with respect to every head's direction) in one setting. */
-function evaluate({n, bits, loss, temperature, code}, directions) {
+function evaluate({n, bits, loss, smoothing, temperature, code}, directions) {
   const table = positionalCode(n, code), k = bits.length;
   const attention = directions.map(a => {
     const scores = table.map(row => row.reduce((sum, x, w) => sum + x * a[w], 0) / temperature);
@@ -178,7 +179,7 @@ function evaluate({n, bits, loss, temperature, code}, directions) {
     parts = [{value: 0, gradient: attention.map(() => new Float64Array(n))}, {value, gradient: spread}];
   } else {
     const member = Array.from({length: n}, (_, j) => bits.includes(j + 1));
-    parts = zigzagRisk(weights, member, loss, k)
+    parts = zigzagRisk(weights, member, loss, k, smoothing)
       .map(({value, gradient}) => ({value, gradient: attention.map(() => gradient)})); // the same for every head
   }
   const forces = parts.map(part => attention.map((row, i) => { // through the softmax
@@ -191,11 +192,11 @@ function evaluate({n, bits, loss, temperature, code}, directions) {
 }
 
 /* Risk of heads that read the bits of B exactly: what a solution reaches. */
-function solvedRisk(loss, k) {
+function solvedRisk(loss, k, smoothing) {
   if (loss === "repaired") return 0;
   let total = 0;
   for (let s = 0, ways = 1; s <= k; ways *= (k - s) / ++s) {
-    total += ways / 2 ** k * LOSSES[loss].of(s % 2 ? -1 : 1, zigzag(s, k));
+    total += ways / 2 ** k * LOSSES[loss].of(s % 2 ? -1 : 1, zigzag(s, k, smoothing));
   }
   return total;
 }
@@ -347,7 +348,7 @@ function describe(run, settled) {
   } else if (run.step) said.push(`Hard attention would fail: no head reads ${list(unread, "or")} first.`);
   const [free, signal] = [forces.labelFree, forces.parity].map(force => norm(force.flat()));
   if (settled && !hard) {
-    const solved = solvedRisk(run.setting.loss, bits.length);
+    const solved = solvedRisk(run.setting.loss, bits.length, run.setting.smoothing);
     said.push(`The ${quantity(run.setting.loss)} stands at ${two(run.state.risk)}; with heads that read B it would be ${two(solved)}.`);
   }
   if (!settled && free > 3 * signal) {
@@ -359,7 +360,7 @@ function describe(run, settled) {
 }
 
 /* Why this setting cannot be trained, or nothing. */
-function problem({n, bits, temperature, rate, seed}) {
+function problem({n, bits, loss, smoothing, temperature, code, optimiser, rate, seed}) {
   const outside = (x, [low, high], whole) => !(x >= low && x <= high) || whole && !Number.isInteger(x); // NaN too
   const range = ([low, high]) => `from ${low} to ${high}`;
   if (outside(n, RANGES.n, true)) return `n must be a whole number ${range(RANGES.n)}.`;
@@ -370,16 +371,25 @@ function problem({n, bits, temperature, rate, seed}) {
   if (above.length) return `n is too small for B: there is no position ${list(above, "or")} among 1 to ${n}.`;
   if (new Set(bits).size < bits.length) return "B must not name a position twice.";
   if (bits.length > RANGES.k[1]) return `B may have at most ${RANGES.k[1]} bits here, got ${bits.length}.`;
+  if (outside(smoothing, RANGES.smoothing)) return `The smoothing must be a number ${range(RANGES.smoothing)}.`;
   if (outside(temperature, RANGES.temperature)) return `The temperature must be a number ${range(RANGES.temperature)}.`;
   if (outside(rate, RANGES.rate)) return `The step size must be a number ${range(RANGES.rate)}.`;
   if (outside(seed, RANGES.seed, true)) return `The seed must be a whole number ${range(RANGES.seed)}.`;
+  if (!loss || !code || !optimiser) return "The address names a loss, code or optimiser that is not in the lists.";
   return "";
+}
+
+/* A setting as the part of an address behind #, and back; what an address does not name stays as it is. */
+const NAMES = ["n", "bits", "loss", "smoothing", "temperature", "code", "optimiser", "rate", "seed"];
+const toAddress = setting => NAMES.map(name => `${name}=${setting[name]}`).join("&");
+function fromAddress(text) {
+  const given = new URLSearchParams(text.replace(/^#/, "").slice(0, 500));
+  return Object.fromEntries(NAMES.filter(name => given.has(name)).map(name => [name, given.get(name)]));
 }
 
 /* The command that repeats the run in Python, to the step that is shown. */
 function command(setting, step) {
-  const names = ["n", "bits", "loss", "temperature", "code", "optimiser", "rate", "seed"];
-  return `parity run one_run ${names.map(name => `-p ${name} ${setting[name]}`).join(" ")} -p updates ${step || 900}`;
+  return `parity run one_run ${NAMES.map(name => `-p ${name} ${setting[name]}`).join(" ")} -p updates ${step || 900}`;
 }
 
 // ---------------------------------------------------------------------------------------------------
@@ -410,7 +420,8 @@ function turnOf(run, i) {
 
 /* The circle of positions: every position a check box for B, every head an arrow, every force a thin arrow. */
 class Circle {
-  constructor(svg, toggle) {
+  constructor(svg, toggle, id) {
+    this.id = id;
     this.svg = svg;
     this.toggle = toggle;
     this.focus = 1; // the position that Tab reaches; arrow keys go on from there
@@ -478,7 +489,7 @@ class Circle {
         const [fx, fy] = forces[kind][i].map(g => -g / longest * 42);
         if (Math.hypot(fx, fy) < 1) continue;
         const line = draw(pulls, "line", {x1: x, y1: y, x2: x + fx, y2: y - fy, class: `force ${kind}`});
-        line.setAttribute("marker-end", `url(#tip-${kind})`);
+        line.setAttribute("marker-end", `url(#${this.id}-tip-${kind})`);
       }
       const [cx, cy] = at(turns[i], Math.max(8, length - 17 * below));
       draw(numbers, "circle", {cx, cy, r: 8, class: `head-${i}`});
@@ -537,8 +548,8 @@ function heatMaps(root, {n, bits}, history) {
 }
 
 /* What is minimised against the step, above a dashed line for heads that read B exactly. */
-function riskCurve(svg, {loss, bits}, history) {
-  const solved = solvedRisk(loss, bits.length), risks = history.frames.map(frame => frame.risk);
+function riskCurve(svg, {loss, bits, smoothing}, history) {
+  const solved = solvedRisk(loss, bits.length, smoothing), risks = history.frames.map(frame => frame.risk);
   const high = Math.max(...risks, solved + 1e-9), scale = 94 / (high - solved);
   const x = step => 44 + 270 * step / Math.max(1, history.span), y = risk => 104 - (risk - solved) * scale;
   svg.replaceChildren();
@@ -557,15 +568,16 @@ function riskCurve(svg, {loss, bits}, history) {
   draw(svg, "text", {x: 316, y: 129, "text-anchor": "end"}, history.span);
 }
 
-/* Both forces on every head as bars on a common logarithmic scale, 1e-8 to 10. */
+/* Both forces on every head, and their sum, as bars on a common logarithmic scale, 1e-8 to 10. */
 function forceTable(body, run) {
   const length = x => `${Math.max(0, Math.min(100, 100 * (Math.log10(x + 1e-300) + 8) / 9))}%`;
   const bar = (kind, x) => `<td class="bar ${kind}" style="--length:${length(x)}"><span>${size(x)}</span></td>`;
   body.innerHTML = run.state.attention.map((row, i) => {
     const n = row.length, place = (turnOf(run, i) * n + n - 0.5) % n + 0.5; // in [0.5, n + 0.5)
-    const [free, signal] = [run.state.forces.labelFree[i], run.state.forces.parity[i]].map(norm);
+    const {labelFree, parity} = run.state.forces, net = labelFree[i].map((x, w) => x + parity[i][w]);
+    const [free, signal, sum] = [labelFree[i], parity[i], net].map(norm);
     return `<tr><th scope="row" class="head-${i}">${i + 1}</th><td>${place.toFixed(1)}</td>
-      <td>${two(Math.max(...row))}</td>${bar("labelFree", free)}${bar("parity", signal)}</tr>`;
+      <td>${two(Math.max(...row))}</td>${bar("labelFree", free)}${bar("parity", signal)}${bar("net", sum)}</tr>`;
   }).join("");
 }
 
@@ -578,20 +590,22 @@ const WINDOW = 100; // a run has settled when no attention moves by more than ST
 const STILL = 0.02;
 
 const FIGURE2 = { // the recipe figure2-signed
-  n: 20, bits: [8, 11, 18], loss: "sigmoid_hinge", temperature: 1, code: "circle",
+  n: 20, bits: [8, 11, 18], loss: "sigmoid_hinge", smoothing: 0.01, temperature: 1, code: "circle",
   optimiser: "adam", rate: 0.08, seed: 0,
 };
-const REPAIRED = {...FIGURE2, loss: "repaired", rate: 0.3}; // the recipe repaired, with which the page opens
+const REPAIRED = {...FIGURE2, loss: "repaired", rate: 0.3}; // the recipe repaired
 const NEIGHBOURS = {...FIGURE2, bits: [5, 16, 17]};
 // Theorem 5 as stated; the paper names no step size, and at 0.1 a head jumps to and fro here.
-const THEORY = {...NEIGHBOURS, loss: "squared_hinge", temperature: 1 / 20, optimiser: "gd", rate: 0.01};
+const THEORY = {...FIGURE2, loss: "squared_hinge", temperature: 1 / 20, optimiser: "gd", rate: 0.01}; // opens the page
 const STORIES = {
   left: [FIGURE2],
   right: [NEIGHBOURS],
-  repaired: [THEORY, {...NEIGHBOURS, loss: "squared_hinge", rate: 0.3}, {...REPAIRED, bits: NEIGHBOURS.bits}],
+  repaired: [{...THEORY, bits: NEIGHBOURS.bits}, {...NEIGHBOURS, loss: "squared_hinge", rate: 0.3}, {...REPAIRED, bits: NEIGHBOURS.bits}],
 };
 
-function page(root) {
+function page(root, number) {
+  const compact = root.classList.contains("compact"), id = `live-${number}`;
+  root.innerHTML = markup(id);
   const one = selector => root.querySelector(selector), form = one("form");
   const start = one("[data-do=start]"), step = one("[data-do=step]");
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -601,27 +615,30 @@ function page(root) {
     const {bits} = setting, others = bits.filter(b => b !== bit);
     write({bits: others.length < bits.length ? others : [...bits, bit].sort((a, b) => a - b)});
     fresh();
-  });
+  }, id);
 
   const read = () => {
-    const {n, bits, loss, temperature, code, optimiser, rate, seed} = form.elements;
+    const {n, bits, loss, smoothing, temperature, code, optimiser, rate, seed} = form.elements;
     const number = field => field.value.trim() === "" ? NaN : Number(field.value);
     return {
       n: number(n), bits: bits.value.split(/[\s,]+/).filter(Boolean).map(Number), loss: loss.value,
-      temperature: number(temperature), code: code.value, optimiser: optimiser.value,
+      smoothing: number(smoothing), temperature: number(temperature), code: code.value, optimiser: optimiser.value,
       rate: number(rate), seed: number(seed),
     };
   };
 
   const write = values => {
-    for (const name in values) form.elements[name].value = name === "bits" ? values.bits.join(", ") : values[name];
+    for (const name in values) form.elements[name].value = name === "bits" ? String(values.bits).replaceAll(/,\s*/g, ", ") : values[name];
   };
 
   /* A setting was made: start over from it, or say why it cannot run. */
   function fresh(clear = true) {
     stop();
-    if (clear) { one(".live-log").replaceChildren(); acts = []; }
+    if (clear) { one(".live-log").replaceChildren(); one(".live-kept").replaceChildren(); acts = []; }
     setting = read();
+    const address = `#${toAddress(setting)}`;
+    one(".live-link").href = `../book/live.html${address}`;
+    if (!compact) try { window.history.replaceState(null, "", address); } catch { /* not from every disk */ }
     const reason = problem(setting);
     one(".live-reason").textContent = reason;
     start.disabled = step.disabled = reason !== "";
@@ -658,9 +675,27 @@ function page(root) {
     if (last && bare(last.dataset.text) === bare(text)) return;
     const line = log.appendChild(document.createElement("li"));
     line.dataset.text = text;
-    const {loss, optimiser} = form.elements, [what, how] = [loss, optimiser].map(field => field.selectedOptions[0].text);
-    line.textContent = `${what}, ${how}, temperature ${run.setting.temperature}, step ${run.step}: ${text}`;
+    line.textContent = `${settingInWords()}, step ${run.step}: ${text}`;
   }
+
+  /* Leave the run as it is now below, and go on with another beside it. */
+  function keep() {
+    if (!run) return;
+    const kept = document.createElement("figure"), caption = document.createElement("figcaption");
+    for (const canvas of root.querySelectorAll(".live-maps canvas")) {
+      const copy = canvas.cloneNode();
+      copy.getContext("2d").drawImage(canvas, 0, 0);
+      kept.append(copy);
+    }
+    caption.textContent = `${settingInWords()}, step ${run.step}: ${describe(run, settled)}`;
+    kept.append(caption);
+    one(".live-kept").append(kept);
+  }
+
+  const settingInWords = () => {
+    const {loss, optimiser} = form.elements, [what, how] = [loss, optimiser].map(field => field.selectedOptions[0].text);
+    return `${what}, ${how}, temperature ${run.setting.temperature}`;
+  };
 
   function later(action, wait = 0) {
     const id = setTimeout(action, wait);
@@ -697,6 +732,7 @@ function page(root) {
     show(true);
     root.dispatchEvent(new CustomEvent("end", {detail: {step: run ? run.step : 0, more: acts.length}}));
     if (!run || !acts.length) return;
+    keep();
     later(() => { write(acts.shift()); fresh(false); play(); }, calm.matches ? 0 : 1500);
   }
 
@@ -729,6 +765,7 @@ function page(root) {
   start.addEventListener("click", () => { if (running) { stop(); show(true); } else play(); });
   step.addEventListener("click", () => { stop(); advance(); show(true); });
   one("[data-do=reset]").addEventListener("click", () => fresh());
+  one("[data-do=keep]").addEventListener("click", keep);
   form.addEventListener("input", () => fresh());
   form.addEventListener("submit", event => event.preventDefault());
   for (const button of root.querySelectorAll("[data-story]")) {
@@ -740,12 +777,70 @@ function page(root) {
       play();
     });
   }
-  write(REPAIRED);
+  const asked = () => fromAddress(compact ? root.dataset.setting || "" : location.hash);
+  write({...THEORY, ...asked()});
   fresh();
-  root.hidden = false;
+  if (!compact) addEventListener("hashchange", () => { write(asked()); fresh(); });
 }
 
-window.parityLive = {evaluate, initialDirections, fourierSeries, solvedRisk, describe, Run}; // for the tests
-const root = document.getElementById("live");
-if (root) page(root);
+/* The controls and pictures, empty; the links lead to where a setting is explained. */
+function markup(id) {
+  const field = (name, label, control, link) =>
+    `<label for="${id}-${name}">${label}</label>${control(`id="${id}-${name}" name="${name}"`)}${link}`;
+  const number = (low, high, step, mode) => attributes =>
+    `<input ${attributes} type="number" min="${low}" max="${high}" step="${step}" inputmode="${mode}">`;
+  const select = options => attributes =>
+    `<select ${attributes}>${options.map(([value, text]) => `<option value="${value}">${text}</option>`).join("")}</select>`;
+  const link = (place, text, label) => `<a href="../notebooks/${place}" aria-label="${label}">${text}</a>`;
+  const tip = kind => `<marker id="${id}-tip-${kind}" class="${kind}" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="4"
+    markerHeight="4" orient="auto"><path class="tip" d="M0 0L8 4L0 8Z"/></marker>`;
+  return `
+<div class="live-stories" role="group" aria-label="Stories">
+<button type="button" data-story="left">Figure 2, left<small>three heads, three bits</small></button>
+<button type="button" data-story="right">Figure 2, right<small>neighbours share a direction</small></button>
+<button type="button" data-story="repaired">The squared hinge gets stuck; heads that sample do not<small>one start, three runs, kept side by side</small></button>
+</div>
+<div class="live-top">
+<figure class="live-circle">
+<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>${tip("labelFree")}${tip("parity")}</defs></svg>
+<svg class="positions" viewBox="-150 -150 300 300" role="group" aria-label="Circle of positions. Every position is a check box: checked positions are the bits of B."></svg>
+<figcaption>Arrows are heads, as long as the attention on their best position. Dots take the colour of the attention they get; green rings are <em>B</em>. Thin arrows pull on the heads: <span class="swatch labelFree">label-free</span> and <span class="swatch parity">parity</span> force, the longest drawn at full length.</figcaption>
+</figure>
+<form aria-label="Setting">
+${field("n", "positions n", number(6, 40, 1, "numeric"), link("architecture.html", "the model", "positions: chapter The model"))}
+${field("bits", "bits B", attributes => `<input ${attributes} type="text" autocomplete="off">`, link("robustness.html", "which sets?", "bits: chapter Robustness"))}
+${field("loss", "loss", select([["squared_hinge", "squared hinge"], ["sigmoid_hinge", "sigmoid hinge"], ["repaired", "heads that sample, −log perm"]]), link("convergence.html", "two forces", "loss: chapter Convergence"))}
+${field("smoothing", "smoothing b", number(0.001, 1, "any", "decimal"), link("convergence.html", "the map", "smoothing: chapter Convergence"))}
+${field("temperature", "temperature", number(0.01, 100, "any", "decimal"), link("robustness.html", "how sharp?", "temperature: chapter Robustness"))}
+${field("code", "positional code", select([["circle", "circle"], ["powers", "powers 1, 2, 4…"]]), link("robustness.html", "neighbours", "positional code: chapter Robustness"))}
+${field("optimiser", "updates", select([["adam", "Adam"], ["gd", "gradient descent"]]), link("figure2.html", "recipes", "updates: chapter Figure 2"))}
+${field("rate", "step size", number(0.000001, 10, "any", "decimal"), link("convergence.html", "Theorem 5", "step size: chapter Convergence"))}
+${field("seed", "seed", number(0, 4294967295, 1, "numeric"), link("figure2.html", "how often?", "seed: chapter Figure 2"))}
+</form>
+</div>
+<p class="live-reason" id="${id}-reason" role="alert"></p>
+<div class="live-buttons">
+<button type="button" data-do="start" aria-describedby="${id}-reason">Start</button>
+<button type="button" data-do="step" aria-describedby="${id}-reason">One step</button>
+<button type="button" data-do="reset">Back to the start</button>
+<button type="button" data-do="keep">Keep beside the next</button>
+<a class="live-link" href="#">all controls</a>
+<output class="live-step"></output>
+</div>
+<p class="live-sentence" aria-live="polite"></p>
+<div class="live-maps"></div>
+<div class="live-scale">attention 0 <i></i> 1</div>
+<div class="live-kept" aria-label="Runs kept"></div>
+<div class="live-below">
+<div class="live-risk"><h3><span>Risk</span> <output></output></h3><svg viewBox="0 0 322 136" role="img"></svg></div>
+<div class="live-forces"><h3>The two forces on each head, and their sum</h3><table>
+<thead><tr><th scope="col">head</th><th scope="col">points at</th><th scope="col">most</th><th scope="col"><span class="swatch labelFree">label-free</span></th><th scope="col"><span class="swatch parity">parity</span></th><th scope="col"><span class="swatch net">net</span></th></tr></thead><tbody></tbody></table>
+<p class="live-note">Norm of the gradient; bars on a logarithmic scale, 1e−8 to 10. Where the net force is nil and the two are not, they hold each other.</p></div>
+</div>
+<div class="live-python"><h3>The same run in Python</h3><div class="live-command"><code></code></div>
+<details><summary>What happened so far</summary><ol class="live-log"></ol></details></div>`;
+}
+
+window.parityLive = {evaluate, initialDirections, fourierSeries, solvedRisk, describe, fromAddress, toAddress, Run}; // for the tests
+document.querySelectorAll(".live").forEach(page);
 })();

@@ -21,6 +21,7 @@ from parity_lib.training import initial_directions, one_thread_per_process
 
 SCRIPT = ROOT / "book/live/live.js"
 BASE = {"n": 20, "bits": [8, 11, 18], "loss": "sigmoid_hinge", "temperature": 1, "code": "circle"} | {
+    "smoothing": 0.01,
     "optimiser": "adam",
     "rate": 0.08,
     "seed": 0,
@@ -61,6 +62,7 @@ def cases(count: int) -> list[dict[str, Any]]:
         width = positional_code(n, code).shape[1]
         directions = torch.randn(k, width, generator=generator, dtype=torch.float64) * draw.choice((1, 3, 20))
         setting = BASE | {"n": n, "bits": sorted(draw.sample(range(1, n + 1), k)), "loss": loss, "code": code}
+        setting["smoothing"] = draw.choice((0.01, 0.01, 0.2))
         made.append(setting | {"temperature": draw.choice((0.3, 1, 4)), "directions": directions.tolist()})
     return made
 
@@ -69,7 +71,7 @@ def library_risk(setting: dict[str, Any], **options: Any) -> PopulationRisk | Sa
     task, temperature, code = Parity(setting["n"], setting["bits"]), setting["temperature"], setting["code"]
     if setting["loss"] == "repaired":
         return SampledAttentionRisk(task, "log", temperature, code)
-    return PopulationRisk(task, setting["loss"], temperature, code=code, **options)
+    return PopulationRisk(task, setting["loss"], temperature, setting["smoothing"], code, **options)
 
 
 def test_risk_and_forces_agree_with_the_library(engine: Page) -> None:
@@ -81,8 +83,8 @@ def test_risk_and_forces_agree_with_the_library(engine: Page) -> None:
         forces = {name: torch.tensor(value, dtype=torch.float64) for name, value in found["forces"].items()}
         options = {}
         if setting["loss"] == "squared_hinge":
-            k = len(setting["bits"])
-            frequencies = engine.evaluate("k => parityLive.fourierSeries('squared_hinge', k).frequencies", k)
+            series = "s => parityLive.fourierSeries(s.loss, s.bits.length, s.smoothing).frequencies"
+            frequencies = engine.evaluate(series, setting)
             options = {"frequencies": frequencies}
         risk = library_risk(setting, **options)
         total = gradient(risk, directions)
@@ -136,8 +138,10 @@ def test_a_run_is_the_run_of_the_library(engine: Page, loss: str, rate: float, o
 def test_heads_that_read_the_bits_have_the_risk_drawn_as_solved(engine: Page) -> None:
     for loss in ("sigmoid_hinge", "squared_hinge"):
         for k in range(1, 7):
-            found = engine.evaluate("([loss, k]) => parityLive.solvedRisk(loss, k)", [loss, k])
-            assert abs(found - aligned_hard_risk(k, 1e-2, loss)) < 1e-12
+            for smoothing in (0.01, 0.2):
+                setting = [loss, k, smoothing]
+                found = engine.evaluate("([loss, k, b]) => parityLive.solvedRisk(loss, k, b)", setting)
+                assert abs(found - aligned_hard_risk(k, smoothing, loss)) < 1e-12
 
 
 def test_thirty_steps_a_second_are_no_effort(engine: Page) -> None:
@@ -157,7 +161,7 @@ def end_of(page: Page, story: str) -> float:
     started = time.perf_counter()
     page.evaluate(
         """story => new Promise(done => {
-            const root = document.getElementById("live");
+            const root = document.querySelector(".live");
             root.addEventListener("end", event => { if (!event.detail.more) done(); });
             root.querySelector(`[data-story=${story}]`).click();
         })""",
@@ -192,30 +196,78 @@ def test_a_story_reaches_its_end_in_seconds(live: Page, story: str, told: list[s
         for act in ("squared hinge, gradient descent, temperature 0.05", "squared hinge, Adam, temperature 1,"):
             stuck = [line for line in lines if line.startswith(act)][-1]
             assert "Hardly anything moves any more" in stuck and "Hard attention would fail" in stuck
-        assert lines[-1].startswith("repaired") and live.locator("#live-loss").input_value() == "repaired"
+        assert lines[-1].startswith("heads that sample") and live.locator("#live-0-loss").input_value() == "repaired"
 
 
-def test_every_setting_leads_to_a_section_that_is_there(live: Page, quick_book: Any) -> None:
+def test_every_setting_leads_to_a_page_that_is_there(live: Page, quick_book: Any) -> None:
     links = live.locator(".live form a").evaluate_all("nodes => nodes.map(node => node.getAttribute('href'))")
-    assert len(links) == 8
+    assert len(links) == 9
     for link in links:
         page, _, section = link.removeprefix("../").partition("#")
-        assert section and f'id="{section}"' in (quick_book / page).read_text(encoding="utf-8"), link
+        assert f'id="{section}"' in (quick_book / page).read_text(encoding="utf-8") if section else (quick_book / page).is_file()
+
+
+def test_the_page_opens_with_the_theorems_own_setting(live: Page) -> None:
+    chosen = [live.locator(f"#live-0-{name}").input_value() for name in ("loss", "optimiser", "temperature", "bits")]
+    assert chosen == ["squared_hinge", "gd", "0.05", "8, 11, 18"]
+
+
+def test_the_address_holds_the_setting_and_is_checked_like_other_input(live: Page) -> None:
+    here = live.url.partition("#")[0]
+    live.goto("about:blank")
+    live.goto(f"{here}#loss=repaired&bits=2,9&smoothing=0.2&seed=7")
+    assert live.locator("#live-0-bits").input_value() == "2, 9" and live.locator("#live-0-seed").input_value() == "7"
+    live.locator("#live-0-seed").fill("8")
+    assert "bits=2,9" in live.url and "seed=8" in live.url and "smoothing=0.2" in live.url
+    for bad, reason in {
+        "bits=1,99": "there is no position 99",
+        "loss=bogus": "not in the lists",
+        "n=1e9": "n must be a whole number",
+        "smoothing=<script>": "smoothing must be a number",
+    }.items():
+        live.evaluate("address => { location.hash = address; }", bad)
+        live.wait_for_function("reason => document.querySelector('.live-reason').textContent.includes(reason)", arg=reason)
+        assert live.locator("[data-do=start]").is_disabled()
+        live.evaluate("location.hash = 'n=20&bits=2,9&loss=repaired&smoothing=0.2'")
+        live.wait_for_function("document.querySelector('.live-reason').textContent === ''")
+
+
+def test_an_address_is_read_back_as_it_was_written(engine: Page) -> None:
+    back = engine.evaluate("s => parityLive.fromAddress('#' + parityLive.toAddress(s))", BASE)
+    assert back == {name: ",".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in BASE.items()}
+
+
+def test_the_net_force_is_the_sum_of_the_two(live: Page) -> None:
+    live.locator("[data-do=step]").click()
+    for row in live.locator(".live tbody tr").all():
+        free, signal, net = (float(text.replace("−", "-")) for text in row.locator(".bar").all_inner_texts())
+        assert net <= 1.1 * (free + signal) and net >= 0.9 * abs(free - signal)
+
+
+def test_runs_can_be_kept_side_by_side(live: Page) -> None:
+    for loss in ("squared_hinge", "repaired"):
+        live.locator("#live-0-loss").select_option(loss)
+    live.locator("[data-do=step]").click()
+    live.get_by_role("button", name="Keep").click()
+    live.locator("[data-do=step]").click()
+    live.get_by_role("button", name="Keep").click()
+    kept = live.locator(".live-kept figure")
+    assert kept.count() == 2 and "step 2" in kept.nth(1).inner_text() and kept.first.locator("canvas").count() == 3
 
 
 def test_what_is_minimised_is_named(live: Page) -> None:
     """Minus the logarithm of the permanent is no risk."""
     for loss, name in (("squared_hinge", "Risk"), ("sigmoid_hinge", "Risk"), ("repaired", "−log perm")):
-        live.locator("#live-loss").select_option(loss)
+        live.locator("#live-0-loss").select_option(loss)
         assert live.locator(".live-risk h3").inner_text().startswith(name)
 
 
 def test_the_command_is_one_that_runs(live: Page) -> None:
     """What the page prints is checked as the command line would, value by value."""
     live.get_by_label("position 3", exact=True).click()
-    live.locator("#live-code").select_option("powers")
-    live.locator("#live-loss").select_option("repaired")
-    live.locator("#live-rate").fill("0.25")
+    live.locator("#live-0-code").select_option("powers")
+    live.locator("#live-0-loss").select_option("repaired")
+    live.locator("#live-0-rate").fill("0.25")
     words = shlex.split(live.locator(".live-command code").inner_text())
     assert words[:3] == ["parity", "run", "one_run"] and set(words[3::3]) == {"-p"}
     notebook = ROOT / "notebooks/one_run.ipynb"
@@ -231,10 +283,10 @@ def test_the_keyboard_is_enough(live: Page) -> None:
     live.keyboard.press("ArrowRight")
     live.keyboard.press("ArrowRight")
     live.keyboard.press(" ")
-    assert live.locator("#live-bits").input_value() == "3, 8, 11, 18"
+    assert live.locator("#live-0-bits").input_value() == "3, 8, 11, 18"
     assert live.get_by_label("position 3", exact=True).get_attribute("aria-checked") == "true"
     live.keyboard.press(" ")
-    assert live.locator("#live-bits").input_value() == "8, 11, 18"
+    assert live.locator("#live-0-bits").input_value() == "8, 11, 18"
     live.locator("[data-do=start]").focus()
     live.keyboard.press("Tab")
     live.keyboard.press("Enter")
@@ -254,11 +306,11 @@ def test_a_finger_can_choose_bits(browser: Browser, quick_book: Any) -> None:
     phone = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = phone.new_page()
     page.goto((quick_book / "book/live.html").as_uri(), wait_until="load")
-    page.locator("#live-n").fill("40")
+    page.locator("#live-0-n").fill("40")
     spot = page.get_by_label("position 33", exact=True)
     spot.scroll_into_view_if_needed()
     spot.locator("text").tap()
-    assert page.locator("#live-bits").input_value() == "8, 11, 18, 33"
+    assert page.locator("#live-0-bits").input_value() == "8, 11, 18, 33"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     phone.close()
 
@@ -281,21 +333,21 @@ def test_a_finger_can_choose_bits(browser: Browser, quick_book: Any) -> None:
     ],
 )
 def test_a_bad_setting_disables_start_and_says_why(live: Page, field: str, value: str, reason: str) -> None:
-    good = live.locator(f"#live-{field}").input_value()
-    live.locator(f"#live-{field}").fill(value)
+    good = live.locator(f"#live-0-{field}").input_value()
+    live.locator(f"#live-0-{field}").fill(value)
     for name in ("start", "step"):
         assert live.locator(f"[data-do={name}]").is_disabled()
     assert reason in live.get_by_role("alert").inner_text()
-    live.locator(f"#live-{field}").fill(good)
+    live.locator(f"#live-0-{field}").fill(good)
     assert live.locator("[data-do=start]").is_enabled()
     assert live.get_by_role("alert").inner_text() == ""
 
 
 def test_a_run_that_leaves_the_range_of_numbers_says_so(live: Page) -> None:
-    live.locator("#live-temperature").fill("0.01")
-    live.locator("#live-loss").select_option("repaired")
-    live.locator("#live-optimiser").select_option("gd")
-    live.locator("#live-rate").fill("10")
+    live.locator("#live-0-temperature").fill("0.01")
+    live.locator("#live-0-loss").select_option("repaired")
+    live.locator("#live-0-optimiser").select_option("gd")
+    live.locator("#live-0-rate").fill("10")
     for _ in range(40):
         if live.locator("[data-do=step]").is_disabled():
             break
@@ -319,9 +371,10 @@ def test_with_reduced_motion_only_the_end_is_drawn(browser: Browser, quick_book:
     calm.close()
 
 
-def test_the_script_is_loaded_by_its_own_page_alone(live: Page, quick_book: Any) -> None:
-    loading = [page.name for page in quick_book.rglob("*.html") if "live.js" in page.read_text(encoding="utf-8")]
-    assert loading == ["live.html"]
+def test_the_script_is_loaded_only_where_heads_are_trained(live: Page, quick_book: Any) -> None:
+    for page in quick_book.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert ("live.js" in text) == ('class="live' in text), page.name
 
 
 def test_light_and_dark_are_told_apart(live: Page) -> None:

@@ -59,14 +59,6 @@ def write_notebook(path: Path, parameters: str, *code: str, title: str = "A toy"
     return path
 
 
-RECORD = """\
-import json, os, pathlib
-def record(name, **values):
-    folder = pathlib.Path(os.environ["PARITY_OUT"])
-    (folder / f"{name}.json").write_text(json.dumps(values, sort_keys=True))
-"""
-
-
 @dataclass(frozen=True)
 class Checkout:
     """A small copy of the repository with two toy chapters that need no torch."""
@@ -89,27 +81,44 @@ class Checkout:
         path.write_text(text, encoding="utf-8")
         return path
 
-    def results(self, build: str = "build/quick") -> dict[str, bytes]:
-        folder = self.root / build / "results"
-        return {path.name: path.read_bytes() for path in sorted(folder.glob("*"))}
+    def results(self, build: str = "build/book") -> dict[str, bytes]:
+        """The bytes of every results file and table."""
+        folder = self.root / build
+        made = [*folder.glob("results/*"), *folder.glob("tables/*/*")]
+        return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(made)}
+
+
+def save(name: str, values: str, figure: str = "") -> str:
+    """The last cell of a toy chapter: its ``values`` as a table of one row."""
+    frame = f"pd.DataFrame([dict({values})])"
+    return f"import pandas as pd\nfrom parity_lib.evidence import record\nrecord({name!r}, {{}}, toy={frame})"
+
+
+CHAPTER = '''"""What alpha computes, kept on disk."""
+from .store import kept
+
+@kept
+def product(steps: int, rate: float) -> float:
+    return steps * rate
+'''
 
 
 def make_checkout(root: Path) -> Checkout:
+    """The real machinery without the science: the package without its chapters, figures and torch, two toy chapters."""
     toy = Checkout(root)
-    real = ["Snakefile", "_config.yml", "references.bib", "constraints.txt"]
-    real += ["book/_static/book.css", "book/live/live.js"]
-    real += [str(path.relative_to(ROOT)) for path in (ROOT / "book/_ext").glob("*.py")]
-    real += [f"parity_lib/{module}.py" for module in ("parameters", "runner", "workflow", "cli")]
-    for name in real:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(ROOT / "parity_lib", root / "parity_lib", ignore=shutil.ignore_patterns("__pycache__"))
+    for floor in ("chapters", "figures"):
+        for path in (root / "parity_lib" / floor).glob("*.py"):
+            if path.name not in ("__init__.py", "store.py"):
+                path.unlink()
+    toy.write("parity_lib/__init__.py", '__version__ = "0"\n')
+    toy.write("parity_lib/chapters/alpha.py", CHAPTER)
+    toy.write("parity_lib/figures/style.py", "from .colours import BLUE\n")
+    toy.write("parity_lib/figures/colours.py", 'BLUE = "blue"\n')
+    shutil.copytree(ROOT / "book", root / "book", ignore=shutil.ignore_patterns("__pycache__", "*.md", "*.png", "*.json"))
+    for name in ("Snakefile", "_config.yml", "references.bib", "constraints.txt"):
         shutil.copyfile(ROOT / name, root / name)
-    exports = '_EXPORTS = {"record": "evidence"}\n'
-    lazy = "from .evidence import record\n"
-    toy.write("parity_lib/__init__.py", f'__version__ = "0"\n{exports}{lazy}')
-    toy.write("parity_lib/evidence.py", RECORD)
-    toy.write("parity_lib/plots.py", "from .colours import BLUE\n")
-    toy.write("parity_lib/colours.py", 'BLUE = "blue"\n')
-    toy.write("profiles/quick.yml", "runs:\n  alpha: {steps: 3}\n  beta: {}\n")
+    toy.write("profiles/book.yml", "runs:\n  alpha: {}\n  beta: {}\n")
     toy.write("profiles/slow.yml", "runs:\n  alpha: {steps: 30, rate: 1.0e-3}\n  beta: {}\n")
     chapters = "".join(f"      - file: notebooks/{name}\n" for name in ("alpha", "beta"))
     parts = f"parts:\n  - caption: Chapters\n    chapters:\n{chapters}"
@@ -117,21 +126,20 @@ def make_checkout(root: Path) -> Checkout:
     toy.write("book/index.md", "# A toy book\n\nEuler: $e^{i\\pi} = -1$.\n")
     write_notebook(
         root / "notebooks/alpha.ipynb",
-        "steps: int = 10  # how many steps [1..100]\n"
+        "steps: int = 3  # how many steps [1..100]\n"
         "rate: float = 0.5  # step size (0..1]\n"
         'loss: str = "hinge"  # which loss {hinge, logistic}\n'
         "bits: list[int] = [8, 11]  # positions [1..20]\n"
         "loud: bool = False  # print more\n",
-        "from parity_lib import record",
+        "from parity_lib.chapters.alpha import product",
         "from parity_lib.figures.style import BLUE",
-        'record("alpha", total=steps * rate, loss=loss, bits=bits)',
+        save("alpha", "total=product(steps, rate), loss=loss, bits=len(bits)"),
         title="Alpha, the first",
     )
     write_notebook(
         root / "notebooks/beta.ipynb",
         "seed: int = 0  # random seed [0..inf)\n",
-        "from parity_lib import record",
-        'record("beta", seed=seed)',
+        save("beta", "seed=seed"),
         title="Beta",
     )
     return toy

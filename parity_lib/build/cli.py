@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -14,17 +13,21 @@ import click
 
 from .. import __version__
 from .parameters import ParameterError, check_parameters, load_notebook, parse_overrides, read_parameters
+from .display import shown as progress_of
+from .results import ResultsError, read_record
 from .runner import RunError, run_notebook
-from .workflow import BuildError, CheckoutError, build_book, find_notebook, find_root, load_profile
+from .workflow import (
+    PUBLISHED, BuildError, CheckoutError, build_book, check_profile, find_notebook, find_root, load_profile, locked,
+    stale,
+)  # fmt: skip
 
 
 @contextmanager
-def _one_sentence(*bad_requests: type[Exception]) -> Iterator[None]:
+def _one_sentence() -> Iterator[None]:
     """Answer with a sentence instead of a traceback: status 2 for a bad request, 1 for a failure."""
-    refused: tuple[type[Exception], ...] = (ParameterError, CheckoutError, *bad_requests)
     try:
         yield
-    except refused as error:
+    except (ParameterError, CheckoutError, ResultsError) as error:
         _leave(error, status=2)
     except (RunError, BuildError) as error:
         _leave(error, status=1)
@@ -94,13 +97,14 @@ def run(
             _show_parameters(notebook)
             return
         overrides = load_profile(root, profile).get(name, {}) if profile else {}
-        values = check_parameters(notebook, overrides | parse_overrides(notebook, dict(texts)))
+        values = check_parameters(notebook, overrides | parse_overrides(notebook, texts))
         folder = output or root / "build" / "run"
         _check_output(root, folder)
         target = folder / notebook.name
-        run_notebook(notebook, values, output=target, build=folder, live=sys.stdout.isatty())
-        click.echo(os.path.relpath(target))
-        click.echo(os.path.relpath(folder / "results" / f"{name}.json"))
+        with locked(folder, f"{name!r} in {os.path.relpath(folder)}", name), progress_of(folder / "tmp"):
+            run_notebook(notebook, values, output=target, build=folder)
+        for made in (target, folder / "results" / f"{name}.json", folder / "tables" / name):
+            click.echo(os.path.relpath(made))
 
 
 _cores = click.option(
@@ -119,13 +123,19 @@ _cluster = click.option(
 
 
 @main.command()
-@click.option("--profile", default="quick", show_default=True, metavar="NAME")
+@click.option("--profile", default=PUBLISHED, show_default=True, metavar="NAME")
 @_cores
 @_cluster
-def book(profile: str, cores: int, cluster: Path | None) -> None:
+@click.option("--dry-run", is_flag=True, help="Say what would run, and why.")
+def book(profile: str, cores: int, cluster: Path | None, dry_run: bool) -> None:
     """Run what is not up to date and build the book."""
     with _one_sentence():
-        click.echo(os.path.relpath(build_book(find_root(), profile, cores, cluster)))
+        root = find_root()
+        if dry_run:
+            reasons = stale(root, check_profile(root, profile), root / "build" / profile)
+            click.echo("\n".join(f"{name or 'the pages'}: {why}" for name, why in reasons.items()) or "up to date")
+            return
+        click.echo(os.path.relpath(build_book(root, profile, cores, cluster)))
 
 
 @main.command()
@@ -146,46 +156,43 @@ def study(name: str, cores: int, cluster: Path | None) -> None:
 
 
 def _check_output(root: Path, folder: Path) -> None:
-    """Refuse to write among the sources: inside the checkout only ``build/`` is for what is generated."""
+    """Refuse to write among the sources (inside the checkout only ``build/`` is for what is generated) or in a book."""
     inside = folder.resolve()
     if inside.is_relative_to(root) and not inside.is_relative_to(root / "build"):
         raise ParameterError(f"--output {folder} lies among the sources, choose a folder below build or elsewhere")
+    books = [root / "build" / path.stem for path in (root / "profiles").glob("*.yml")]
+    taken = [*books, root / "build" / "store", root / "build" / "studies"]
+    if inside == root / "build" or any(inside.is_relative_to(folder) for folder in taken):
+        raise ParameterError(f"--output {folder} holds other results, choose another folder below build or elsewhere")
 
 
 @main.command()
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
-@click.option("--profile", metavar="NAME", help="The book's run of this profile.  [default: quick]")
-@click.option("--verbose", is_flag=True, help="List every difference, and what moved.")
-def verify(folder: Path | None, profile: str | None, verbose: bool) -> None:
+@click.option("--verbose", is_flag=True, help="List every difference.")
+def verify(folder: Path | None, verbose: bool) -> None:
     """Compare a run with the reference run.
 
-    By default the book's quick run; a profile's, or what lies in FOLDER.
+    By default the book's run; else what lies in FOLDER, such as build/run.
 
-    Status 0 if everything that should be the same is, 1 if not, 2 if there is nothing to compare.
+    Status 0 if everything that was compared agrees, 1 if not, 2 if there is nothing to compare.
     """
-    from ..evidence import ResultsError
-    from .verify import report, verify
+    from .verify import report, status, verify
 
-    with _one_sentence(ResultsError):
-        if folder and profile:
-            raise ParameterError("give a folder or a profile, not both")
+    with _one_sentence():
         root = find_root()
-        chapters = None if folder else list(load_profile(root, profile or "quick"))
-        found = verify(folder or root / "build" / (profile or "quick"), root / "reference", chapters)
+        chapters = None if folder else list(load_profile(root, PUBLISHED))
+        found = verify(folder or root / "build" / PUBLISHED, root / "reference", chapters)
         click.echo(report(found, verbose))
-        sys.exit(1 if any(comparison.differences for comparison in found) else 0)
+        sys.exit(status(found))
 
 
 @main.command()
-@click.option(
-    "--adopt", "adopting", is_flag=True, help="First make the finished run of the paper profile the reference."
-)
+@click.option("--adopt", "adopting", is_flag=True, help="First make the finished run of the book the reference.")
 def reference(adopting: bool) -> None:
     """Write the results of the reference run into the README."""
-    from ..evidence import ResultsError
     from .reference import adopt, show
 
-    with _one_sentence(ResultsError):
+    with _one_sentence():
         root = find_root()
         if adopting:
             adopt(root)
@@ -203,10 +210,8 @@ def _title(notebook: Path) -> str:
 
 def _times(root: Path, name: str) -> Iterator[str]:
     for profile in sorted(path.stem for path in (root / "profiles").glob("*.yml")):
-        record = root / "build" / profile / "records" / f"{name}.json"
-        with suppress(OSError, ValueError, KeyError, TypeError):  # no record, or none that can be read
-            seconds = json.loads(record.read_text(encoding="utf-8"))["seconds"]
-            yield f"{profile} {seconds:.0f} s"
+        with suppress(ResultsError):  # no record, or none that can be read
+            yield f"{profile} {read_record(root / 'build' / profile, name).seconds:.0f} s"
 
 
 def _show_parameters(notebook: Path) -> None:

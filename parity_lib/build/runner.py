@@ -1,12 +1,11 @@
-"""A notebook as a function: checked parameters in, an executed page and its results out.
+"""A notebook as a function: checked parameters in; an executed page, results, tables and a run record out.
 
-Papermill executes the notebook in a scratch folder, and only a run that finished is published.
-What its parameters may be is the business of :mod:`parity_lib.build.parameters`.
+Papermill executes the notebook in a scratch folder, and only a run that finished is published: first what it found,
+last its record, which holds the checksums of the rest. So a record is there if and only if its run is whole.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -25,7 +24,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .parameters import ParameterError, check_parameters, filled_in, load_notebook, parameters_cell
+from ..evidence import write_json
+from .display import say
+from .parameters import ParameterError, check_parameters
+from .results import checksum, read_json
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -42,31 +44,28 @@ class NoResultsError(RuntimeError):
     """A notebook that ran to its end without recording anything."""
 
 
-def say(text: str, end: str = "\n") -> None:
-    """Print in one write: jobs share the terminal, and an unbuffered print writes its newline apart."""
-    sys.stdout.write(text + end)
-    sys.stdout.flush()
-
-
 def run_notebook(
-    notebook: Path,
-    values: Mapping[str, Any],
-    *,
-    output: Path,
-    build: Path,
-    live: bool = False,
+    notebook: Path, values: Mapping[str, Any], *, output: Path, build: Path, decide: bool = True, key: str = ""
 ) -> None:
-    """Execute a notebook with checked ``values`` and publish its page, results and run record.
+    """Execute a notebook with checked ``values`` and publish its page, results, tables and run record.
+
+    At the notebook's own default values, the size of the published book, a sentence that is not true is an error.
 
     Parameters
     ----------
-    output : where the executed notebook goes.
-    build : folder of ``results/``, ``records/``, ``logs/`` and the scratch folder ``tmp/``.
-    live : redraw one progress line, for a single run on a terminal.
+    output : Path
+        Where the executed notebook goes.
+    build : Path
+        Folder of ``results/``, ``tables/``, ``records/``, ``logs/`` and the scratch folder ``tmp/``.
+    decide : bool
+        Whether its verdicts count; if not, its claims are recorded as open.
+    key : str
+        What the run depends on, as :func:`parity_lib.build.workflow.key_of` has it.
 
     Raises
     ------
-    RunError : the notebook failed; it and its traceback are in ``logs/``, nothing was published.
+    RunError
+        The notebook failed; it and its traceback are in ``logs/``, nothing was published.
     """
     name, root, build = notebook.stem, notebook.resolve().parents[1], build.absolute()
     logs = build / "logs"
@@ -80,18 +79,17 @@ def run_notebook(
     say(f"{name}: started")
     started = time.perf_counter()
     try:
-        _write_filled(notebook, values, page)
-        with _environment(root, build, scratch), _progress(name, scratch, live):
-            _execute(page, scratch)
+        defaults = check_parameters(notebook, {})
+        (scratch / "kernel.json").write_text(json.dumps({"strict": defaults == values}))
+        changed = {parameter: value for parameter, value in values.items() if value != defaults[parameter]}
+        with _environment(root):
+            _execute(notebook, page, changed, scratch)
         seconds = time.perf_counter() - started
         _clean(page, [scratch, root])
-        results = scratch / f"{name}.json"
-        _check_results(results)
-        record = scratch / "record.json"
-        record.write_text(json.dumps(_run_record(notebook, values, seconds), indent=2) + "\n")
-        os.replace(results, build / "results" / results.name)
-        os.replace(record, build / "records" / f"{name}.json")
-        os.replace(page, output)
+        _check_results(scratch, name, decide)
+        record = {"chapter": name, "parameters": dict(values), "seconds": round(seconds, 1), "key": key}
+        record |= read_json(scratch / "kept.json") | _conditions(notebook)
+        _publish(scratch, page, output, build, record)
     except Exception as error:
         sentence, story = _explain(error)
         try:
@@ -107,24 +105,15 @@ def run_notebook(
     say(f"{name}: done in {seconds:.1f} s")
 
 
-def _write_filled(notebook: Path, values: Mapping[str, Any], page: Path) -> None:
-    loaded = load_notebook(notebook)
-    cell = parameters_cell(loaded, notebook.stem)
-    cell["source"] = filled_in("".join(cell["source"]), values)
-    page.write_text(json.dumps(loaded), encoding="utf-8")
-
-
 @contextmanager
-def _environment(root: Path, build: Path, scratch: Path) -> Iterator[None]:
-    """What the kernel inherits: this checkout's library, one thread, and where to write."""
+def _environment(root: Path) -> Iterator[None]:
+    """What the kernel inherits: this checkout's library, one thread, and caches below ``build/``."""
     before = dict(os.environ)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("MPLCONFIGDIR", str(root / "build" / "matplotlib"))
     os.environ.update(
         PYTHONHASHSEED="0",
         PYTHONPATH=os.pathsep.join(filter(None, [str(root), before.get("PYTHONPATH")])),
-        PARITY_OUT=str(scratch),
-        PARITY_RESULTS=str(build / "results"),
-        PARITY_PROGRESS=str(scratch / "progress.txt"),
     )
     try:
         yield
@@ -133,48 +122,21 @@ def _environment(root: Path, build: Path, scratch: Path) -> Iterator[None]:
         os.environ.update(before)
 
 
-@contextmanager
-def _progress(name: str, scratch: Path, live: bool) -> Iterator[None]:
-    """Show the one line that the library keeps in ``progress.txt`` while the kernel works."""
-    stop = threading.Event()
-
-    def watch() -> None:
-        shown, since = "", time.monotonic()
-        while not stop.wait(1):
-            try:
-                text = (scratch / "progress.txt").read_text(encoding="utf-8").strip()
-            except OSError:
-                continue
-            if text == shown or not (live or time.monotonic() - since >= 20):
-                continue
-            shown, since = text, time.monotonic()
-            say(f"\r\x1b[2K{name}: {text}" if live else f"{name}: {text}", end="" if live else "\n")
-        if live:
-            say("\r\x1b[2K", end="")
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
-def _execute(page: Path, scratch: Path) -> None:
-    """Run the page in place. A kernel that never answered gets a second chance, an error does not."""
+def _execute(notebook: Path, page: Path, values: Mapping[str, Any], scratch: Path) -> None:
+    """Run the notebook. A kernel that never answered gets a second chance, an error does not."""
     import papermill
     from nbclient.exceptions import DeadKernelError
 
     def execute() -> None:
         papermill.execute_notebook(
+            _papermill_path(notebook.absolute()),
             _papermill_path(page),
-            _papermill_path(page),
+            parameters=values,
             kernel_name="python3",
             cwd=scratch,
             progress_bar=False,
             start_timeout=120,
-            extra_arguments=["--log-level=CRITICAL"],
+            extra_arguments=["--log-level=CRITICAL", "--ext=parity_lib.build.kernel"],
         )
 
     try:
@@ -204,10 +166,36 @@ def _clean(page: Path, folders: Iterable[Path]) -> None:
     page.write_text(json.dumps(loaded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _check_results(results: Path) -> None:
-    if not results.is_file():
+def _check_results(scratch: Path, name: str, decide: bool) -> None:
+    path = scratch / "results" / f"{name}.json"
+    if not path.is_file():
         raise NoResultsError("the notebook finished without recording its results")
-    json.loads(results.read_text(encoding="utf-8"))
+    content = read_json(path)
+    if not decide:
+        for claim in content["claims"].values():
+            claim |= {"as_stated": "open", "instead": ""}
+        write_json(path, content)
+
+
+def _publish(scratch: Path, page: Path, output: Path, build: Path, record: dict[str, Any]) -> None:
+    """Move page, results and tables to their places, then the record with their checksums."""
+    name = record["chapter"]
+    tables = scratch / "tables" / name
+    tables.mkdir(parents=True, exist_ok=True)
+    made = {f"tables/{name}/{path.name}": path for path in sorted(tables.iterdir())}
+    made |= {f"results/{name}.json": scratch / "results" / f"{name}.json", os.path.relpath(output, build): page}
+    record["products"] = {place: checksum(path) for place, path in made.items()}
+    entry = scratch / "record.json"
+    write_json(entry, record)
+    final = build / "records" / f"{name}.json"
+    final.unlink(missing_ok=True)
+    kept = build / "tables" / name
+    kept.mkdir(parents=True, exist_ok=True)
+    for stale in {path.name for path in kept.iterdir()} - {path.name for path in made.values()}:
+        (kept / stale).unlink(missing_ok=True)
+    for place, path in made.items():
+        os.replace(path, build / place)
+    os.replace(entry, final)
 
 
 def _explain(error: Exception) -> tuple[str, str]:
@@ -228,13 +216,9 @@ def plain(text: str) -> str:
     return _ANSI.sub("", text)
 
 
-def _run_record(notebook: Path, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Under which conditions the results came about."""
+def _conditions(notebook: Path) -> dict[str, Any]:
+    """Where and when the results came about."""
     return {
-        "notebook": notebook.stem,
-        "parameters": dict(values),
-        "seconds": round(seconds, 1),
-        "peak_memory_mb": _peak_memory_mb(),
         "python": platform.python_version(),
         "torch": version("torch"),
         "numpy": version("numpy"),
@@ -253,16 +237,6 @@ def processor() -> str:
     except OSError:  # not Linux
         named = None
     return named[1] if named else platform.processor()
-
-
-def _peak_memory_mb() -> int | None:
-    """Largest resident memory of a kernel this process ran, or None where it is not counted."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / unit)
 
 
 def _commit(folder: Path) -> str | None:
@@ -288,22 +262,19 @@ def leave_with_parent() -> None:
 
 
 def main() -> int:
-    """Run one chapter of the build in the working folder: what the Snakefile calls."""
-    parser = argparse.ArgumentParser(prog="python -m parity_lib.build.runner", description=main.__doc__)
-    parser.add_argument("notebook", type=Path)
-    parser.add_argument("overrides", type=json.loads, help="parameters as a JSON object")
-    arguments = parser.parse_args()
+    """Run one chapter of the build in the working folder, with parameters as JSON: what the Snakefile calls."""
+    from .workflow import key_of
+
+    notebook, overrides, build = Path(sys.argv[1]), json.loads(sys.argv[2]), Path.cwd()
     leave_with_parent()
-    notebook, build = arguments.notebook, Path.cwd()
     try:
-        values = check_parameters(notebook, arguments.overrides)
+        values = check_parameters(notebook, overrides)
         output = build / "src" / "notebooks" / notebook.name
-        run_notebook(notebook, values, output=output, build=build)
-    except ParameterError as error:
-        say(str(error))
-        return 1
-    except RunError as error:
-        say(error.sentence)
+        published = values == check_parameters(notebook, {})
+        key = key_of(notebook.resolve().parents[1], notebook, values, build)
+        run_notebook(notebook, values, output=output, build=build, decide=published, key=key)
+    except (ParameterError, RunError) as error:
+        say(error.sentence if isinstance(error, RunError) else str(error))
         return 1
     except OSError as error:  # not even the folders could be made
         say(f"{notebook.stem}: {error}")

@@ -1,28 +1,38 @@
 """The build: which notebooks to run with which parameters, what is stale, and the book at the end.
 
-Snakemake (see ``Snakefile``) decides what to run; this module tells it what a chapter depends on,
-starts it under a lock that the operating system releases when the build dies, here or on a cluster,
-and renders the pages. Everything generated lies below ``build/<profile>/``.
+What is up to date is decided here, by content: a chapter's record holds a key of all that its run depends on and the
+checksums of what it published, and the pages have the like. What is missing, altered or of another key is taken away;
+Snakemake (see ``Snakefile``) then makes what is not there, here or on a cluster. A lock that the operating system
+releases when the build dies keeps two builds apart. Everything generated lies below ``build/<profile>/``.
 """
 
 from __future__ import annotations
 
-import ast
+import hashlib
+import io
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from ..evidence import write_json
+from .display import say
+from .display import shown as progress_of
 from .parameters import ParameterError, check_parameters, load_notebook, shown, unknown
-from .runner import plain, say
+from .results import LEDGER, ResultsError, checksum, read_json, read_record
+from .runner import plain
+
+PUBLISHED = "book"  # the profile of the book as it is published: every notebook at its own default parameters
 
 
 class CheckoutError(FileNotFoundError):
@@ -36,7 +46,7 @@ class BuildError(RuntimeError):
 def find_root(start: Path | None = None) -> Path:
     """The checkout that holds the working folder, or else the one the package is installed from."""
     here = (start or Path.cwd()).resolve()
-    for folder in (here, *here.parents, Path(__file__).resolve().parents[1]):
+    for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
         if (folder / "Snakefile").is_file() and (folder / "parity_lib").is_dir():
             return folder
     raise CheckoutError(f"no checkout of the book holds {here}: clone the repository and go there")
@@ -66,86 +76,81 @@ def load_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
 
 
 def check_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
-    """The profile, after every value of every notebook in it was checked."""
+    """The values of every parameter of every notebook of a profile; it must name all chapters of the book."""
     runs = load_profile(root, profile)
-    for name, overrides in runs.items():
-        try:
-            check_parameters(find_notebook(root, name), overrides)
-        except ParameterError as error:
-            raise ParameterError(f"profile {profile}: {error}") from None
-    return runs
+    wanted = [Path(page).name for page in contents(root) if page.startswith("notebooks/")]
+    missing = [name for name in wanted if name not in runs]
+    if missing:
+        raise ParameterError(f"profile {profile}: it must name every chapter of the book, {', '.join(missing)} is missing")
+    try:
+        return {name: check_parameters(find_notebook(root, name), overrides) for name, overrides in runs.items()}
+    except ParameterError as error:
+        raise ParameterError(f"profile {profile}: {error}") from None
 
 
 def pick(kind: str, name: str, candidates: Iterable[Path]) -> Path:
     """The file called ``name``, one of those that are there: a name is never read as a path."""
-    known = {path.stem: path for path in sorted(candidates)}
+    known = {path.stem: path for path in sorted(candidates) if re.fullmatch(r"[A-Za-z0-9][\w-]*", path.stem)}
     if name not in known:
         raise ParameterError(unknown(kind, name, known))
     return known[name]
 
 
+class _Loader(yaml.SafeLoader):
+    """Plain values only, and no key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        twice = next((key for key in keys if isinstance(key, str) and keys.count(key) > 1), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice!r} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def read_yaml(path: Path, what: str) -> Any:
     """Plain values from a YAML file. Nothing in it can run code: only the safe tags of YAML are read."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
         reason = " ".join(str(error).split())
         raise ParameterError(f"{what}: not YAML ({reason})") from None
 
 
 def library(root: Path, source: Path) -> list[Path]:
-    """The files of ``parity_lib`` that a notebook or module reaches by its imports, and theirs in turn."""
-    package = root / "parity_lib"
-    exports = _exports(package / "__init__.py")
-    known = {path.stem: path for path in sorted(package.glob("*.py")) if path.stem != "__init__"}
-    reached: set[str] = set()
-    todo = _imported(_code(source), exports, known)
-    while todo:
-        module = todo.pop()
-        if module not in reached and module in known:
-            reached.add(module)
-            todo |= _imported(known[module].read_text(encoding="utf-8"), exports, known)
-    return [package / "__init__.py", *(known[module] for module in sorted(reached))]
+    """The files of the package that a notebook or module reaches by its imports, and theirs in turn."""
+    finder = ModuleFinder([str(root)])  # what is not in the checkout is not followed
+    try:
+        finder.load_module("__main__", io.StringIO(_code(source)), str(source), ("", "r", 1))
+    except (SyntaxError, ValueError):  # its own run will say so; until then it may depend on anything
+        return sorted((root / "parity_lib").rglob("*.py"))
+    files = {Path(module.__file__) for module in finder.modules.values() if module.__file__ and module.__name__ != "__main__"}
+    return sorted(files)
 
 
 def _code(source: Path) -> str:
     """The Python of a notebook or module, without the lines that only IPython understands."""
     if source.suffix == ".py":
-        return source.read_text(encoding="utf-8")
+        return f"import {'.'.join(source.with_suffix('').parts[source.parts.index('parity_lib'):])}"
     cells = load_notebook(source)["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     return re.sub(r"^\s*[%!].*$", "", code, flags=re.MULTILINE)
 
 
-def _exports(init: Path) -> dict[str, str]:
-    """Public name -> module, from the dictionary ``_EXPORTS`` of the package."""
-    for node in ast.parse(init.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_EXPORTS":
-            exports: dict[str, str] = ast.literal_eval(node.value)
-            return exports
-    return {}
+def digest(root: Path, files: Iterable[Path], *more: Any) -> str:
+    """A key of the contents of files, by their places in the checkout, and of plain values."""
+    parts = [(os.path.relpath(path, root), checksum(path)) for path in files]
+    return hashlib.sha256(json.dumps([parts, *more], sort_keys=True).encode()).hexdigest()
 
 
-def _imported(code: str, exports: dict[str, str], known: Iterable[str]) -> set[str]:
-    """The modules of ``parity_lib`` that a piece of code names, written in any of Python's ways."""
-    modules: set[str] = set()
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError):  # its own run will say so; until then it may depend on anything
-        return set(known)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                package, _, module = alias.name.partition(".")
-                if package == "parity_lib":
-                    modules |= {module} if module else set(exports.values())
-        elif isinstance(node, ast.ImportFrom):
-            source = f"parity_lib.{node.module or ''}" if node.level else node.module or ""
-            package, _, module = source.rstrip(".").partition(".")
-            if package == "parity_lib":
-                names = {exports.get(alias.name, alias.name) for alias in node.names}
-                modules |= {module} if module else names
-    return modules
+def key_of(root: Path, notebook: Path, values: Mapping[str, Any], build: Path) -> str:
+    """What a run depends on: the notebook, the code that it reaches, its parameters and the pinned versions."""
+    files = [root / "notebooks" / notebook.name, root / "constraints.txt", *library(root, notebook)]
+    if root / "parity_lib" / "build" / "claims.py" in files:
+        files.append(root / "book" / "claims.yml")
+    if notebook.stem == LEDGER:
+        files += sorted((build / "results").glob("*.json"))
+        files.remove(build / "results" / f"{LEDGER}.json") if build / "results" / f"{LEDGER}.json" in files else None
+    return digest(root, files, dict(values))
 
 
 def pages(root: Path) -> list[Path]:
@@ -155,6 +160,52 @@ def pages(root: Path) -> list[Path]:
     return [*sorted(written), Path("_config.yml"), Path("_toc.yml"), Path("references.bib")]
 
 
+def contents(root: Path) -> list[str]:
+    """Every page that the table of contents names."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+
+    def files(entry: Any) -> Iterator[str]:
+        if isinstance(entry, dict):
+            yield from (entry[key] for key in ("root", "file") if key in entry)
+        for part in entry.values() if isinstance(entry, dict) else entry if isinstance(entry, list) else []:
+            yield from files(part)
+
+    return list(files(toc))
+
+
+def stale(root: Path, profile: Mapping[str, Mapping[str, Any]], build: Path) -> dict[str, str]:
+    """Why a chapter is to be run, by name, and under ``""`` why the pages are to be made; nothing if all is there."""
+    reasons = {name: why for name, values in profile.items() if (why := _stale_chapter(root, name, values, build))}
+    if not reasons:
+        try:
+            made = read_json(build / "html.json")
+            lost = [place for place, found in made["files"].items() if checksum(build / "html" / place) != found]
+            why = "the sources changed" if made["key"] != pages_key(root, profile, build) else ""
+            why = why or (f"{lost[0]} is missing or was changed" if lost else "")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            why = "they are not there"
+        reasons |= {"": why} if why else {}
+    return reasons
+
+
+def _stale_chapter(root: Path, name: str, values: Mapping[str, Any], build: Path) -> str:
+    try:
+        record = read_record(build, name)
+    except ResultsError:
+        return "it was not run, or not to its end"
+    lost = [place for place, found in record.products.items() if checksum(build / place) != found]
+    if lost or not record.products:
+        return f"{(lost or ['its page'])[0]} is missing or was changed"
+    return "" if record.key == key_of(root, root / "notebooks" / f"{name}.ipynb", values, build) else "its sources changed"
+
+
+def pages_key(root: Path, chapters: Iterable[str], build: Path) -> str:
+    """What the pages depend on: their sources, the code (for the pages of the library) and the runs."""
+    code = sorted(path for path in (root / "parity_lib").rglob("*.py"))
+    records = [build / "records" / f"{name}.json" for name in chapters]
+    return digest(root, [*(root / page for page in pages(root)), *code, root / "constraints.txt", *records])
+
+
 def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None) -> Path:
     """Bring ``build/<profile>`` up to date and return the index page.
 
@@ -162,15 +213,27 @@ def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None
 
     Parameters
     ----------
-    cores : how many notebooks may run at once on this machine.
-    cluster : a folder with Snakemake's ``config.yaml`` for a scheduler, which then takes the place of ``cores``.
+    root : Path
+        The checkout.
+    profile : str
+        One of ``profiles/``.
+    cores : int
+        How many notebooks may run at once on this machine.
+    cluster : Path or None
+        A folder with Snakemake's ``config.yaml`` for a scheduler, which then takes the place of ``cores``.
     """
-    check_profile(root, profile)
+    values = check_profile(root, profile)
     where = executor(cores, cluster)
     build = root / "build" / profile
     with locked(build, f"profile {profile!r}"):
         if cluster is None:  # on a cluster, jobs of a killed build may live on
             shutil.rmtree(build / "tmp", ignore_errors=True)
+        reasons = stale(root, values, build)
+        if not reasons:
+            return build / "html" / "index.html"
+        for name in reasons:
+            (build / "records" / f"{name}.json").unlink(missing_ok=True)
+        (build / "html.json").unlink(missing_ok=True)
         (build / "logs" / "book.log").unlink(missing_ok=True)
         finished = False
         try:
@@ -185,15 +248,15 @@ def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None
 
 
 @contextmanager
-def locked(build: Path, what: str) -> Iterator[None]:
-    """Hold a build folder alone. The lock dies with its process, so there is nothing to unlock by hand."""
+def locked(build: Path, what: str, part: str = "") -> Iterator[None]:
+    """Hold a build folder, or a part of it, alone. The lock dies with its process: nothing is to be unlocked by hand."""
     from filelock import FileLock, Timeout
 
     logs = build / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(build / ".lock", timeout=0):
-            for old in (*logs.glob("*.error.txt"), *logs.glob("*.failed.ipynb")):
+        with FileLock(build / f".{part}lock", timeout=0):
+            for old in (*logs.glob(f"{part or '*'}.error.txt"), *logs.glob(f"{part or '*'}.failed.ipynb")):
                 old.unlink()
             yield
     except Timeout:
@@ -210,14 +273,19 @@ def executor(cores: int, cluster: Path | None) -> list[str]:
 
 
 def snakemake(snakefile: Path, build: Path, where: list[str]) -> bool:
-    """Run a Snakefile in a build folder; jobs speak for themselves, Snakemake's own talk goes to a log."""
+    """Make what is not there; jobs speak for themselves, Snakemake's own talk goes to a log."""
+    shutil.rmtree(build / ".snakemake", ignore_errors=True)  # its bookkeeping: what is there, is whole
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--directory", str(build)]
-    command += ["--nolock", "--rerun-incomplete", "--keep-going", *where]
+    command += ["--nolock", "--drop-metadata", "--rerun-triggers", "input", "--keep-going", *where]
     root = find_root(snakefile.parent)
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path, "PARITY_LEAVE_WITH_PARENT": "1"}
-    with (build / "logs" / "snakemake.log").open("w") as log:
-        return subprocess.run(command, env=environment, stderr=log).returncode == 0
+    with (build / "logs" / "snakemake.log").open("w") as log, progress_of(build / "tmp"):
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert process.stdout is not None
+        for line in process.stdout:
+            say(line.rstrip("\n"))
+        return process.wait() == 0
 
 
 def _set_aside(html: Path, previous: Path) -> None:
@@ -249,6 +317,10 @@ def render(root: Path, build: Path) -> int:
     """Turn the executed notebooks of ``build/src`` and the pages into ``build/html``."""
     say("book: started")
     started = time.perf_counter()
+    chapters = sorted(path.stem for path in (build / "records").glob("*.json"))
+    key = pages_key(root, load_profile(root, build.name), build)
+    for stray in (path for path in (build / "src").glob("*/*.ipynb") if path.stem not in chapters):
+        stray.unlink()
     for page in pages(root):
         target = build / "src" / page
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -263,23 +335,19 @@ def render(root: Path, build: Path) -> int:
     text = plain(log.read_text(encoding="utf-8")).replace(f"{build / 'src'}{os.sep}", "")
     log.write_text(text, encoding="utf-8")
     html = build / "_build" / "html"
-    missing = [name for name in _chapters(root) if not (html / f"{name}.html").is_file()]
+    missing = [name for name in contents(root) if not (html / f"{name}.html").is_file()]
     if done.returncode != 0 or missing:
         complaints = [line for line in text.splitlines() if re.search("WARNING|ERROR", line)]
         complaints += [f"no page came out for {name}" for name in missing]
         say("\n".join(complaints[:10]))
         return 1
+    files = {str(path.relative_to(html)): checksum(path) for path in sorted(html.rglob("*")) if path.is_file()}
     _set_aside(build / "html", build / "html.previous")  # a book is there as a whole or not at all
     html.rename(build / "html")
     shutil.rmtree(build / "_build")
+    write_json(build / "html.json", {"key": key, "files": files})
     say(f"book: done in {time.perf_counter() - started:.1f} s")
     return 0
-
-
-def _chapters(root: Path) -> list[str]:
-    """Every page the table of contents names."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    return [toc["root"], *(page["file"] for part in toc["parts"] for page in part["chapters"])]
 
 
 if __name__ == "__main__":  # what the Snakefile calls, in the build folder

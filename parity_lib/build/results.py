@@ -1,0 +1,157 @@
+"""What a run left on disk, read back: results (what a chapter found), records (under which conditions), tables.
+
+A run is a folder with ``results/<chapter>.json``, ``records/<chapter>.json`` and ``tables/<chapter>/<name>.csv``,
+such as ``build/book`` or ``reference``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ..evidence import AS_STATED, KINDS, Rate
+
+LEDGER = "ledger"  # holds what it collected from the others, nothing of its own
+
+
+class ResultsError(ValueError):
+    """Results that cannot be used, said in one sentence."""
+
+
+class Decided(BaseModel):
+    """A verdict, as :func:`parity_lib.evidence.record` wrote it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    as_stated: Literal[AS_STATED]  # type: ignore[valid-type]
+    kind: Literal[KINDS]  # type: ignore[valid-type]
+    numbers: dict[str, Any]
+    instead: str
+
+
+class Results(BaseModel):
+    """What a chapter found: its verdicts by claim, and the names of its tables."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    chapter: str
+    claims: dict[str, Decided]
+    tables: list[str]
+
+
+class Record(BaseModel):
+    """Under which conditions a chapter ran, and what it published; the runner writes it last."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+    chapter: str
+    parameters: dict[str, Any]
+    seconds: float
+    commit: str | None
+    date: str
+    cpu_seconds: float | None = None
+    peak_memory_mb: int | None = None
+    computed: list[str] = []
+    reused: list[str] = []
+    key: str = ""
+    products: dict[str, str] = {}
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_results(run: Path, chapter: str) -> Results:
+    """A chapter's results in a run, or :class:`ResultsError`."""
+    return _read(run / "results" / f"{chapter}.json", Results, chapter)
+
+
+def read_record(run: Path, chapter: str) -> Record:
+    """A chapter's run record in a run, or :class:`ResultsError`."""
+    return _read(run / "records" / f"{chapter}.json", Record, chapter)
+
+
+def read_table(run: Path, chapter: str, name: str) -> pd.DataFrame:
+    """A chapter's table in a run, or :class:`ResultsError`."""
+    path = run / "tables" / chapter / f"{name}.csv"
+    try:
+        return pd.read_csv(path, float_precision="round_trip")
+    except FileNotFoundError:
+        raise _missing(path) from None
+    except (ValueError, OSError) as error:
+        raise ResultsError(f"{os.path.relpath(path)} is not readable as CSV ({_line(error)})") from None
+
+
+def _read(path: Path, model: type[Model], chapter: str) -> Model:
+    where = os.path.relpath(path)
+    try:
+        content = read_json(path)
+        found = model.model_validate(content)
+    except FileNotFoundError:
+        raise _missing(path) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = f"{', '.join(map(str, first['loc'])) or 'the file'}: {first['msg']}"
+        raise ResultsError(f"{where}: {printable(reason)}") from None
+    except (ValueError, RecursionError) as error:
+        raise ResultsError(f"{where} is not readable as JSON ({_line(error)})") from None
+    if found.chapter != chapter:  # type: ignore[attr-defined]
+        raise ResultsError(f"{where} is of {found.chapter!r}")  # type: ignore[attr-defined]
+    return found
+
+
+def _missing(path: Path) -> ResultsError:
+    return ResultsError(f"there is no {os.path.relpath(path)}: run the chapters first, with `make book`")
+
+
+def read_json(path: Path) -> Any:
+    """Plain values from JSON with finite numbers only; ``ValueError`` for anything else."""
+
+    def finite(text: str) -> Any:
+        value = float(text)
+        if not math.isfinite(value):
+            raise ValueError(f"numbers must be finite, got {text[:20]}")
+        return int(text) if text.lstrip("-").isdigit() else value
+
+    return json.loads(path.read_text("utf-8"), parse_constant=finite, parse_float=finite, parse_int=finite)
+
+
+def _line(error: Exception) -> str:
+    return printable(" ".join(str(error).split())[:200])
+
+
+def printable(text: str) -> str:
+    """Text that cannot speak to a terminal: whatever does not print is shown by its code."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
+def as_rate(value: Any) -> Rate | None:
+    """The rate that a results file holds as an object, or None for anything else."""
+    if not isinstance(value, Mapping) or set(value) != {field.name for field in fields(Rate)}:
+        return None
+    return Rate(**value) if all(isinstance(item, int | float) for item in value.values()) else None
+
+
+def find_run(chapters: Iterable[str], start: Path | None = None) -> Path:
+    """The run whose results a notebook in the folder ``start`` is to show: the one it is part of, or else the
+    book's, or else the reference."""
+    needed = [f"{chapter}.json" for chapter in chapters]
+    here, root = (start or Path.cwd()).resolve(), Path(__file__).resolve().parents[2]
+    candidates = [*here.parents, root / "build" / "book", root / "reference"]
+    for run in candidates:
+        if all((run / "results" / name).is_file() for name in needed):
+            return run
+    raise ResultsError(f"no run has results of {', '.join(chapters)}: run the chapters first, with `make book`")
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file; empty if it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

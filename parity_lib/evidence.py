@@ -131,6 +131,13 @@ def judge(stated: Rate, changed: Mapping[str, Rate], threshold: float = 0.5) -> 
     return Verdict(as_stated, "measured", {"as stated": stated, **changed}, instead)
 
 
+def verdict_table(verdicts: Mapping[str, Verdict]) -> pd.DataFrame:
+    """Verdicts as a page shows them: claim, as stated, what does hold, and the kind of evidence."""
+    columns = ["claim", "as stated", "what does hold", "evidence"]
+    rows = [(claim, found.as_stated, found.instead, found.kind) for claim, found in verdicts.items()]
+    return pd.DataFrame(rows, columns=columns)
+
+
 class FalseSentenceError(AssertionError):
     """A sentence of the book that its own run does not bear out."""
 

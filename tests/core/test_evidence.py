@@ -121,3 +121,10 @@ def test_results_that_are_no_numbers_are_not_written(tmp_path, monkeypatch, bad)
     with pytest.raises(ValueError, match="results must be finite numbers"):
         record("toy", {"expr-ffnn": Verdict("holds", "exact", {"risk": bad})})
     assert not (tmp_path / "results").exists()
+
+
+def test_a_table_of_verdicts_has_a_row_for_each_claim():
+    found = {"left": Verdict("holds", "exact", {}), "right": Verdict("misprint", "proved", {}, "With a minus sign.")}
+    table = evidence.verdict_table(found)
+    assert table.columns.tolist() == ["claim", "as stated", "what does hold", "evidence"]
+    assert table.iloc[1].tolist() == ["right", "misprint", "With a minus sign.", "proved"]

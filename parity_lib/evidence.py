@@ -31,8 +31,8 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """Successes divided by trials."""
-        return self.successes / self.trials
+        """Successes divided by trials; not a number where there were none."""
+        return self.successes / self.trials if self.trials else math.nan
 
     def overlaps(self, other: Rate) -> bool:
         """Whether the two intervals have a point in common."""

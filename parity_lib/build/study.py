@@ -180,17 +180,21 @@ def merge(grid: Grid, folder: Path) -> dict[str, Any]:
 
 def draw(merged: Mapping[str, Any]) -> Figure:
     """Success against n, one panel per k, one line per recipe, with its intervals."""
-    from ..evidence import Rate
-    from ..figures.style import use_style
+    import pandas as pd
+
     from ..figures.robustness import success_curves
-    from ..chapters.robustness import Success
+    from ..figures.style import RECIPES, use_style
 
     use_style()
-    panels: dict[str, dict[str, dict[float, Success]]] = {}
-    for cell in merged["cells"]:
-        line = panels.setdefault(f"k = {cell['k']}", {}).setdefault(cell["recipe"], {})
-        line[cell["n"]] = Success(Rate(**cell["hard"]), Rate(**cell["committed"]))
-    return success_curves(panels, "length n", log=True, ticks={n: str(n) for n in merged["grid"]["n"]})
+    rows = [
+        {"n": cell["n"], "k": cell["k"], "recipe": RECIPES[cell["recipe"]][0], "committed": run < count["successes"]}
+        for cell in merged["cells"]
+        for count in [cell["committed"]]
+        for run in range(count["trials"])
+    ]
+    titles = {k: f"k = {k}" for k in merged["grid"]["k"]}
+    colours = dict(RECIPES[recipe] for recipe in merged["grid"]["recipes"])
+    return success_curves(pd.DataFrame(rows), "n", "recipe", colours, panel="k", titles=titles, log=True)
 
 
 def run_study(root: Path, name: str, cores: int, cluster: Path | None = None) -> tuple[Path, Path]:

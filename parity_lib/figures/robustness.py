@@ -1,248 +1,300 @@
-"""Figures of the chapter ``robustness``."""
+"""Figures of the chapter ``robustness``: every sweep as small multiples, in percent of runs, with Wilson bars."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
-from matplotlib.axes import Axes
+import pandas as pd
+import seaborn as sns
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
-from ..chapters.robustness import Bin, Success
-from ..evidence import Rate
-from .style import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE, PURPLE, RED, SKY, draw_rates, fan, plain_log_ticks
+from .style import (
+    BLIND,
+    CODE,
+    COLUMN,
+    FULL,
+    REPAIRED,
+    SERIES,
+    SIGNAL,
+    STATED,
+    label_lines,
+    medians,
+    percent,
+    plain_log_ticks,
+    success_lines,
+    ticks_at,
+    wilson_percent,
+)
 
-DASHES = ("-", "--", "-.", ":")
-RECIPE_STYLE = {  # the same colour and mark in every figure
-    "theory": (RED, "s"),
-    "figure2-signed": (BLUE, "o"),
-    "repaired": (GREEN, "^"),
-    "product-head": (PURPLE, "D"),
-    "figure2": (ORANGE, "v"),
-    "figure2-population": (SKY, "P"),
-    "later-code": (GREY, "X"),
-}
-
-
-def _percent_axis(ax: Axes) -> None:
-    ax.set(ylim=(-4, 104), yticks=[0, 25, 50, 75, 100])
+AVERAGING, SAMPLING = "heads that average", "heads that sample"
+STATED_SMOOTHER = "#A6A6A6"
 
 
 def success_curves(
-    panels: Mapping[str, Mapping[str, Mapping[float, Success]]],
-    xlabel: str,
+    frame: pd.DataFrame,
+    x: str,
+    series: str,
+    colours: Mapping[str, str],
     *,
+    panel: str | None = None,
+    titles: Mapping[Any, str] | None = None,
+    success: str = "committed",
     log: bool = False,
-    ticks: Mapping[float, str] | None = None,
-    hard: bool = True,
 ) -> Figure:
-    """Success against one quantity: panels -> series -> {x: success}. Solid committed, faint dotted hard."""
-    fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 3.3), sharey=True, squeeze=False)
-    for ax, (title, series) in zip(axes[0], panels.items(), strict=True):
-        every = [np.log(x) if log else x for points in series.values() for x in points]
-        reach = np.ptp(every) if len(set(every)) > 1 else 1.0
-        for i, (label, points) in enumerate(series.items()):
-            # Intervals of different recipes stand beside, not over, each other.
-            aside = 0.012 * len(panels) * reach * (i - (len(series) - 1) / 2)
-            x = [value * np.exp(aside) if log else value + aside for value in points]
-            colour, marker = RECIPE_STYLE[label]
-            draw_rates(ax, x, [s.committed for s in points.values()], colour, marker, label)
-            if hard:
-                share = [100 * s.hard.share for s in points.values()]
-                ax.plot(x, share, color=colour, ls=":", lw=1.3, marker=marker, ms=4, mfc="white")
-        _percent_axis(ax)
-        ax.set(xlabel=xlabel, title=title)
+    """Success in percent against ``x``, a line for every value of ``series`` in the order of ``colours``.
+
+    ``panel`` is a column with a panel for each of its values, called as ``titles`` say.
+    """
+    panels = [None] if panel is None else list(titles or frame[panel].unique())
+    fig, axes = plt.subplots(1, len(panels), figsize=(FULL if len(panels) > 1 else 6.2, 3.1), sharey=True)
+    for ax, value in zip([axes] if len(panels) == 1 else axes, panels, strict=True):
+        part = frame if panel is None else frame[frame[panel] == value]
+        shown = [name for name in colours if name in set(part[series])]
+        success_lines(part, x, success, hue=series, hue_order=shown, palette=dict(colours), ax=ax)
         if log:
             ax.set_xscale("log")
-        if ticks:
-            ax.set_xticks(list(ticks), list(ticks.values()), fontsize=9)
-            ax.minorticks_off()
-    axes[0, 0].set_ylabel("pairs that succeed, %")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    if hard:
-        handles.append(plt.Line2D([], [], color=GREY, ls=":", marker="o", mfc="white", ms=4))
-        labels.append("arg-max alone")
-    fig.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=9)
+        ticks_at(ax.xaxis, frame[x])
+        ax.set(title=(titles or {}).get(value, str(value)) if panel else "", xlabel=x)
+        if ax.get_subplotspec().is_last_col():
+            label_lines(ax)
+        elif ax.get_legend() is not None:
+            ax.get_legend().remove()
     return fig
 
 
-def by_heads(
-    committed: Mapping[int, Rate], by_weights: Mapping[int, Rate], excess: Mapping[int, np.ndarray], k: int
-) -> Figure:
-    """Number of heads: what is read off the heads (left), and how much of the risk they close (right)."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.3))
-    counts = list(committed)
-    draw_rates(
-        left,
-        [m - 0.07 for m in counts],
-        list(committed.values()),
-        BLUE,
-        "o",
-        "committed: each head on a bit",
-        ls="none",
+def _finding(fig: Figure, holds: bool, text: str, otherwise: str) -> Figure:
+    """Title of a figure of several panels: the finding where it is true of the frame, else what is shown."""
+    fig.suptitle(text if holds else otherwise, x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    return fig
+
+
+def _share(frame: pd.DataFrame, column: str = "committed", **where: Any) -> float:
+    """Share of the rows with the given values that succeed; nan if there are none."""
+    for key, value in where.items():
+        frame = frame[frame[key] == value]
+    return float(frame[column].mean())
+
+
+def by_k(frame: pd.DataFrame) -> Figure:
+    """Committed success against k, without and with cyclic neighbours."""
+    names = {
+        ("theory", 0.01): "the theorem's recipe",
+        ("figure2-signed", 0.01): "the authors' loss",
+        ("repaired", 0.01): SAMPLING,
+    }
+    label = [
+        names.get((recipe, b), f"... with b = {b:g}")
+        for recipe, b in zip(frame["recipe"], frame["smoothing"], strict=True)
+    ]
+    named = frame.assign(series=label)
+    smoother = next((name for name in label if name.startswith("...")), "...")
+    colours = {
+        SAMPLING: REPAIRED,
+        "the authors' loss": CODE,
+        smoother: STATED_SMOOTHER,
+        "the theorem's recipe": STATED,
+    }
+    titles = {False: "no neighbours in B", True: "neighbours in B"}
+    fig = success_curves(named, "k", "series", colours, panel="neighbours", titles=titles)
+    for ax in fig.axes:
+        ax.set_xlabel("number of bits k")
+    sampled = _share(named, series=SAMPLING)
+    averaged = _share(named[named["k"] > 1], series="the authors' loss", neighbours=True)
+    text = "Only heads that sample commit for every k, with neighbours as without"
+    return _finding(fig, sampled > 0.95 and averaged < 0.5, text, "Runs that commit, by number of bits")
+
+
+def by_distance(frame: pd.DataFrame) -> Figure:
+    """Success against the distance of the closest two bits; for averaging heads by arg-max too."""
+    frame = frame[frame["drawn"]]
+    average = frame[frame["recipe"] == "figure2-signed"]
+    by_argmax = "... by arg-max alone"
+    long = pd.concat(
+        [
+            frame[frame["recipe"] == "repaired"].assign(series=SAMPLING, success=lambda f: f["committed"]),
+            average.assign(series=by_argmax, success=average["recovered"]),
+            average.assign(series=AVERAGING, success=average["committed"]),
+        ]
     )
-    draw_rates(
-        left,
-        [m + 0.07 for m in counts],
-        list(by_weights.values()),
-        RED,
-        "s",
-        "k largest summed weights are B",
-        ls="none",
+    colours = {SAMPLING: REPAIRED, AVERAGING: CODE, by_argmax: STATED}
+    fig = success_curves(long, "distance", "series", colours, success="success")
+    near, hard = _share(average, distance=1), _share(average, "recovered", distance=1)
+    text = "Neighbours are where heads that average do not commit"
+    far = _share(average[average["distance"] > 2])
+    fig.axes[0].set(xlabel="distance of the closest two bits on the circle")
+    return _finding(fig, near < 0.5 < hard and far > 0.8, text, "Success by the distance of the closest bits")
+
+
+def soft_and_hard(frame: pd.DataFrame) -> Figure:
+    """Soft solutions of Proposition 21, each a dot: the best attention that its weakest bit gets."""
+    names = {"apart": "no neighbours", "around": "only n and 1", "close": "other neighbours"}
+    shown = frame.assign(
+        kind=frame["kind"].map(names),
+        read=frame["recovered"].map({True: "arg-max is B", False: "arg-max is not B"}),
     )
-    _percent_axis(left)
-    left.set_ylabel("pairs that succeed, %")
-    fig.legend(loc="outside upper left", ncols=2, fontsize=9)
-    for m in counts:
-        values = 100 * excess[m]
-        right.plot(m + np.linspace(-0.25, 0.25, len(values)), np.sort(values), "o", ms=3, color=BLUE, alpha=0.5, mew=0)
-        right.plot([m - 0.35, m + 0.35], [np.median(values)] * 2, color="black", lw=2)
-    right.axhline(100, color=GREY, ls=":", lw=1)
-    right.set_ylabel("gap to the least risk closed, %")
+    fig, ax = plt.subplots(figsize=(6.2, 3.1))
+    order = [name for name in names.values() if name in set(shown["kind"])]
+    palette = {"arg-max is B": SIGNAL, "arg-max is not B": BLIND}
+    sns.stripplot(
+        shown, x="kind", y="weakest", hue="read", order=order, hue_order=list(palette), palette=palette,
+        size=3, alpha=0.6, jitter=0.32, ax=ax,
+    )  # fmt: skip
+    ax.axhline(0.5, color=STATED, lw=1, ls=":")
+    ax.set(xlabel="neighbours in B", ylabel="best attention on\nthe weakest bit", ylim=(0, 1.03))
+    ax.legend(title=None, loc="lower left")
+    apart, around = (frame[frame["kind"] == kind] for kind in ("apart", "around"))
+    holds = len(around) > 0 and bool(apart["proper"].all()) and not around["proper"].any()
+    return _finding(fig, holds, "Positions n and 1 are neighbours too", "Soft solutions read with hard attention")
+
+
+POWERS = {-2: "1/n²", -1.5: "n⁻¹·⁵", -1: "1/n", -0.5: "1/√n", 0: "1", 0.5: "√n", 1: "n"}
+
+
+def by_temperature(frame: pd.DataFrame) -> Figure:
+    """Committed success against the temperature, at a fixed learning rate and at one in proportion."""
+    names = {"figure2-signed": AVERAGING, "repaired": SAMPLING}
+    named = frame.assign(series=frame["recipe"].map(names))
+    colours = {SAMPLING: REPAIRED, AVERAGING: CODE}
+    titles = {"fixed": "learning rate as in the recipe", "proportional": "learning rate times temperature"}
+    fig = success_curves(named, "power", "series", colours, panel="rate", titles=titles)
+    at = sorted(frame["power"].unique())
+    for ax in fig.axes:
+        ax.set_xticks(at, [POWERS.get(p, f"n^{p:g}") for p in at], fontsize=8)
+        ax.set_xlabel("temperature")
+    cold = frame[frame["power"] == -1]
+    holds = _share(cold, recipe="repaired", rate="fixed") > 0.9 > 0.5 > _share(cold, recipe="figure2-signed")
+    text = "Cold heads that average feel no gradient; heads that sample do"
+    return _finding(fig, holds, text, "Runs that commit, by temperature")
+
+
+def by_heads(frame: pd.DataFrame, k: int) -> Figure:
+    """Number of heads: what is read off heads or weights (left), and how much of the risk is closed (right)."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(FULL, 3.1))
+    names = {"by_weights": "largest summed\nweights are B", "committed": "committed"}
+    long = frame.melt(["heads"], list(names), var_name="series", value_name="success")
+    long = long.assign(series=long["series"].map(names))
+    palette = dict(zip(names.values(), (SIGNAL, CODE), strict=True))
+    success_lines(long, "heads", "success", hue="series", palette=palette, ax=left)
+    label_lines(left)
+    shown = frame.assign(closed=100 * frame["closed"])
+    sns.stripplot(shown, x="heads", y="closed", color=CODE, size=2.5, alpha=0.5, jitter=0.3, ax=right)
+    sns.pointplot(
+        shown, x="heads", y="closed", estimator="median", errorbar=None, ls="none", marker="_",
+        markersize=16, color="black", ax=right,
+    )  # fmt: skip
+    left.axvspan(k - 0.15, k + 0.15, color=REPAIRED, alpha=0.15, lw=0)
+    left.set(title="what is found", xlabel=f"heads (green: as many as bits, {k})")
+    right.set(title="how far each run gets", xlabel="heads", ylabel="gap to the least risk closed, %")
+    few = frame[frame["heads"] < k]["committed"].mean()
+    enough, spare = (_share(frame[rows], "by_weights") for rows in (frame["heads"] == k, frame["heads"] > k))
+    text = "One head per bit is enough, and spare heads do no harm to the sum"
+    return _finding(fig, few == 0 and enough > 0.8 and spare > 0.8, text, "Success by number of heads")
+
+
+def by_batch(frame: pd.DataFrame, inputs: int) -> Figure:
+    """Committed success against the number of examples per update; ``inputs`` is the exact gradient."""
+    names = {"figure2-signed": "the authors' loss", "product-head": SAMPLING}
+    named = frame.assign(series=frame["recipe"].map(names), examples=frame["batch"])
+    colours = {SAMPLING: REPAIRED, "the authors' loss": CODE}
+    fig = success_curves(named, "examples", "series", colours, log=True)
+    batches = sorted(frame["batch"].unique())
+    fig.axes[0].set_xticks(batches, ["all" if b == inputs else f"{b:,}".replace(",", " ") for b in batches])
+    fig.axes[0].set(xlabel="examples per update")
+    least = frame["batch"].min()
+    holds = (
+        _share(frame, batch=least, recipe="product-head")
+        > 0.8
+        > 0.2
+        > _share(frame, batch=least, recipe="figure2-signed")
+    )
+    text = f"Heads that sample learn from batches of {least}"
+    return _finding(fig, holds, text, "Runs that commit, by batch size")
+
+
+def by_length(frame: pd.DataFrame) -> Figure:
+    """Heads that sample by n: what is found (left), and when the arg-max settles on B (right)."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(FULL, 3.1))
+    many, circle, one = "many frequencies", "circle, arg-max", "circle, committed"
+    code = frame["code"].map({"powers": many, "circle": one})
+    long = pd.concat(
+        [
+            frame.assign(series=code, success=frame["committed"]),
+            frame[frame["code"] == "circle"].assign(series=circle, success=lambda f: f["recovered"]),
+        ]
+    )
+    palette = {many: REPAIRED, circle: "#56B4E9", one: SIGNAL}
+    success_lines(long, "n", "success", hue="series", hue_order=list(palette), palette=palette, ax=left)
+    settled = frame[frame["settled"] < float("inf")].assign(series=code)
+    settled = settled.assign(settled=settled["settled"].clip(lower=1))
+    medians(settled, "n", "settled", hue="series", hue_order=[many, one], palette=palette, ax=right)
+    right.set(yscale="log", title="when the arg-max settles on B", ylabel="update")
+    plain_log_ticks(right.yaxis)
+    left.set(title="what is found")
     for ax in (left, right):
-        ax.axvline(k, color=GREEN, lw=8, alpha=0.2, zorder=0)
-        ax.set(xlabel=f"heads m (green: m = k = {k})", xticks=counts)
-    return fig
-
-
-def scale(
-    lengths: Sequence[int],
-    resolution: int,
-    found: Mapping[str, Mapping[int, Success]],
-    updates: Mapping[str, Mapping[int, np.ndarray]],
-    gradients: Mapping[str, np.ndarray],
-    examples: Mapping[str, np.ndarray],
-) -> Figure:
-    """Success, updates, size of the first gradient and its price in examples against n, all on log axes.
-
-    ``updates`` are known to a multiple of ``resolution``.
-    """
-    fig, axes = plt.subplots(2, 2, figsize=(8.2, 6.4))
-    (a, b), (c, d) = axes
-    for i, (label, points) in enumerate(found.items()):
-        x = [size * (1 + 0.04 * i) for size in points]
-        colour, marker = COLOURS[i], MARKERS[i]
-        committed, hard = [s.committed for s in points.values()], [s.hard for s in points.values()]
-        draw_rates(a, x, committed, colour, marker, f"{label}: committed")
-        draw_rates(a, x, hard, colour, marker, f"{label}: arg-max", ls=":", mfc="white", zorder=1)
-        settled = {n: values[np.isfinite(values)] for n, values in updates[label].items()}
-        settled = {n: values for n, values in settled.items() if len(values)}
-        quartiles = np.array([np.quantile(v.clip(1), (0.25, 0.5, 0.75)) for v in settled.values()]).T
-        b.fill_between(list(settled), quartiles[0], quartiles[2], color=COLOURS[i], alpha=0.2, lw=0)
-        b.plot(list(settled), quartiles[1], marker=MARKERS[i], color=COLOURS[i])
-    _percent_axis(a)
-    a.set(ylabel="pairs that succeed, %", title="bits found")
-    precision = f", to within {resolution}" if resolution > 1 else ""
-    b.set(yscale="log", ylabel=f"update{precision}", title="when the arg-max settles on B")
-    low, high = b.get_ylim()
-    b.set_ylim(low / 1.5, high * 1.5)
-    plain_log_ticks(b.yaxis)
-    for ax, series in ((c, gradients), (d, examples)):
-        for i, (label, values) in enumerate(series.items()):
-            fan(ax, np.asarray(lengths, dtype=float), values, COLOURS[i], label, DASHES[i % 4])
-        ax.set_yscale("log")
-    c.set(ylabel="norm of the gradient", title="first gradient, exact")
-    d.set(ylabel="examples", title="examples that one such gradient costs")
-    for ax in axes.flat:
         ax.set(xscale="log", xlabel="number of positions n")
-        ax.set_xticks(lengths, [str(n) for n in lengths], fontsize=8)
-        ax.xaxis.set_minor_locator(NullLocator())
-    c.legend(fontsize=7.5, loc="lower left")
-    d.legend(fontsize=7.5, loc="upper left")
-    fig.legend(*a.get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8.5)
-    return fig
+        ticks_at(ax.xaxis, frame["n"])
+        ax.tick_params(axis="x", labelsize=8, rotation=35)
+    label_lines(left)
+    label_lines(right, {one: "circle"})
+    last = frame[frame["n"] == frame["n"].max()]
+    holds = _share(last, code="powers") > 0.9 and _share(last, "recovered", code="circle") > 0.9
+    text = f"With exact gradients the bits are found up to n = {frame['n'].max()}"
+    return _finding(fig, holds, text, "Heads that sample, by number of positions")
 
 
-def dots(
-    rows: Mapping[str, Mapping[str, Rate]], columns: Sequence[str], xlabel: str = "pairs that succeed, %"
-) -> Figure:
-    """A table of rates as dots with intervals: one row per label, one panel per column; the counts are printed."""
-    fig, axes = plt.subplots(1, len(columns), figsize=(8.4, 0.36 * len(rows) + 1.3), sharey=True, squeeze=False)
-    for ax, column in zip(axes[0], columns, strict=True):
-        for y, rates in enumerate(reversed(list(rows.values()))):
-            if column not in rates:
-                continue
-            rate = rates[column]
-            ax.plot([100 * rate.low, 100 * rate.high], [y, y], color="#9db8cc", lw=4, solid_capstyle="butt")
-            ax.plot(100 * rate.share, y, "o", color=BLUE)
-            right_half = rate.share > 0.5
-            ax.annotate(
-                f"{rate.successes}/{rate.trials}",
-                (100 * (rate.low if right_half else rate.high), y),
-                xytext=(-4 if right_half else 4, 0),
-                textcoords="offset points",
-                ha="right" if right_half else "left",
-                va="center",
-                fontsize=7.5,
-            )
-        ax.set(title=column, xlim=(-6, 106), xticks=[0, 50, 100])
-    axes[0, 0].set_yticks(range(len(rows)), list(rows)[::-1], fontsize=8.5)
-    axes[0, 0].set_ylim(-0.6, len(rows) - 0.4)
-    fig.supxlabel(xlabel, fontsize=10)
-    return fig
+def price(frame: pd.DataFrame, exponents: Mapping[int, float]) -> Figure:
+    """The first gradient of heads that sample, and its price in examples, against n; one line per k."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(FULL, 3.1))
+    named = frame.assign(series="k = " + frame["k"].astype(str))
+    palette = dict(zip(named["series"].unique(), SERIES, strict=False))
+    for ax, column in ((left, "gradient"), (right, "price")):
+        medians(named, "n", column, hue="series", palette=palette, ax=ax)
+        ax.set(xscale="log", yscale="log", xlabel="number of positions n")
+        ticks_at(ax.xaxis, frame["n"])
+        ax.tick_params(axis="x", labelsize=8, rotation=35)
+        label_lines(ax)
+    left.set(title="first gradient, exact", ylabel="norm")
+    right.set(title="examples that one such gradient costs", ylabel="examples")
+    holds = all(abs(value - k) < 0.3 for k, value in exponents.items())
+    return _finding(
+        fig, holds, "A first gradient costs about nᵏ examples", "The first gradient, by number of positions"
+    )
 
 
-def soft_and_hard(groups: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
-    """Soft solutions read with hard attention: smallest of the bits' best attentions against the risk left to close.
-
-    The axis of what is left is logarithmic and runs to the right, since solutions crowd at a few per cent.
-
-    Each group holds (share of the risk closed, weakest bit's attention, read correctly by arg-max), (runs,) each.
-    """
-    fig, axes = plt.subplots(1, len(groups), figsize=(8.2, 3.3), sharex=True, sharey=True, squeeze=False)
-    for ax, (title, (closed, weakest, right)) in zip(axes[0], groups.items(), strict=True):
-        for chosen, colour, marker, label in (
-            (right, BLUE, "o", "arg-max is B"),
-            (~right, RED, "x", "arg-max is not B"),
-        ):
-            left = 100 * (1 - closed[chosen]).clip(1e-3)
-            ax.plot(left, weakest[chosen], marker, color=colour, ms=6, mfc="none", mew=1.1, label=label)
-        ax.axvline(5, color=GREY, ls=":", lw=1)
-        ax.axhline(0.5, color=GREY, ls=":", lw=1)
-        solution = closed >= 0.95
-        ax.set_title(f"{title}\n{solution.sum()} soft solutions, {(solution & ~right).sum()} misread", fontsize=9)
-        ax.set(xlabel="gap to the least risk left, %", xscale="log", ylim=(0, 1.03))
-        plain_log_ticks(ax.xaxis)
-        ax.tick_params(axis="x", labelsize=8)
-    axes[0, 0].invert_xaxis()
-    axes[0, 0].set_ylabel("best attention on the weakest bit")
-    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=9)
-    return fig
+def ladder(frame: pd.DataFrame, steps: Mapping[str, str]) -> Figure:
+    """Committed success of every step of the ladder of repairs, all k together, without and with neighbours."""
+    fig, ax = plt.subplots(figsize=(FULL, 0.33 * len(steps) + 1.2))
+    names = {False: "no neighbours", True: "neighbours"}
+    shown = percent(frame, "committed").assign(series=frame["neighbours"].map(names))
+    palette = {"no neighbours": SIGNAL, "neighbours": BLIND}
+    sns.pointplot(
+        shown, y="step", x="committed", hue="series", order=list(steps), hue_order=list(palette), palette=palette,
+        errorbar=wilson_percent, ls="none", dodge=0.35, capsize=0.15, markersize=4, err_kws={"linewidth": 1.3}, ax=ax,
+    )  # fmt: skip
+    ax.set_yticks(range(len(steps)), list(steps.values()))
+    ax.set(xlabel="runs that commit, %", ylabel="", xlim=(-3, 103))
+    ax.legend(title=None, loc="upper left")
+    best = frame[frame["step"] == "sampled"]["committed"].mean()
+    zigzag = _share(frame, step="signed", neighbours=True)
+    text = "Neighbours are what averaging heads cannot tell apart"
+    return _finding(fig, best > 0.95 and zigzag < 0.3, text, "What each change buys")
 
 
-def reliability(panels: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Figure:
-    """Reliability diagrams: how often an estimate is right against how sure it was; panels -> {label: bins}."""
-    fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 3.3), sharey=True, squeeze=False)
-    for ax, (title, series) in zip(axes[0], panels.items(), strict=True):
-        ax.plot([0, 1], [0, 100], color=GREY, ls="--", lw=1)
-        for i, (label, bins) in enumerate(series.items()):
-            colour, marker = ((ORANGE, "s"), (BLUE, "o"))[i % 2]
-            draw_rates(
-                ax,
-                [b.confidence for b in bins],
-                [b.right for b in bins],
-                colour,
-                marker,
-                label,
-                ls=DASHES[1 - i % 2],
-            )
-        _percent_axis(ax)
-        ax.set(title=title, xlabel="confidence", xlim=(-0.04, 1.04), xticks=[0, 0.5, 1])
-    axes[0, 0].set_ylabel("estimates that are right, %")
-    axes[0, 0].legend(fontsize=8, loc="lower right")
-    return fig
-
-
-def confirmation(rates: Mapping[int, Rate]) -> Figure:
-    """Committed success of the repaired recipe on fresh pairs, by k, with the aim, on a scale that ends at 100 %."""
-    fig, ax = plt.subplots(figsize=(8.2, 2.7))
-    draw_rates(ax, list(rates), list(rates.values()), BLUE, "o", None, ls="none")
-    ax.axhline(99, color=GREEN, lw=1, ls="--", label="aim for the share: at least 99 %")
-    ax.axhline(98, color=GREY, lw=1, ls=":", label="aim for the interval's lower end: above 98 %")
-    lowest = min(100 * rate.low for rate in rates.values())
-    ax.set(xlabel="number of bits k", xticks=list(rates), ylabel="committed, %", ylim=(min(97.0, lowest - 1), 100.3))
-    ax.set_xlim(min(rates) - 0.5, max(rates) + 0.5)
-    fig.legend(loc="outside upper center", fontsize=8, ncols=2)
-    return fig
+def functions(frame: pd.DataFrame) -> Figure:
+    """Share of runs that learn each function of three bits, by what the fitted read-out may combine."""
+    fig, ax = plt.subplots(figsize=(COLUMN + 1.4, 2.6))
+    shown = percent(frame, "learned")
+    sns.pointplot(
+        shown, y="function", x="learned", hue="readout", palette=[STATED, SIGNAL], errorbar=wilson_percent,
+        ls="none", dodge=0.3, capsize=0.12, markersize=5, err_kws={"linewidth": 1.3}, ax=ax,
+    )  # fmt: skip
+    ax.set(xlabel="runs that learn it, %", ylabel="", xlim=(-3, 103))
+    sns.move_legend(ax, "upper left", bbox_to_anchor=(1, 1), title="read-out of")
+    by_sum = {
+        name: _share(frame, "learned", function=name, readout="sum") for name in ("AND", "majority", "polynomial")
+    }
+    holds = min(by_sum["AND"], by_sum["majority"]) > 0.7 > 0.3 > by_sum["polynomial"]
+    text = "Functions of a sum are learned from the sum"
+    return _finding(fig, holds, text, "Other functions of three bits")

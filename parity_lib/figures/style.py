@@ -119,7 +119,8 @@ def label_lines(ax: Axes, names: Mapping[str, str] | None = None) -> None:
     if ax.get_legend() is not None:
         ax.get_legend().remove()
     lines = [line for line in ax.get_lines() if len(line.get_xdata()) > 1]
-    by_colour = {plt.matplotlib.colors.to_hex(line.get_color()): line for line in lines}
+    # The last of a colour wins: the line itself, which is drawn before the caps of its error bars.
+    by_colour = {plt.matplotlib.colors.to_hex(line.get_color()): line for line in reversed(lines)}
     ends = []
     for handle, label in zip(handles, labels, strict=True):
         line = by_colour.get(plt.matplotlib.colors.to_hex(handle.get_color()))

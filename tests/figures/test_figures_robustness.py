@@ -1,0 +1,94 @@
+"""The figures of ``robustness`` draw from small frames, and their titles are true of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parity_lib import wilson
+from parity_lib.chapters.robustness import LADDER
+from parity_lib.figures import robustness as figures
+
+pytestmark = pytest.mark.usefixtures("book_style")
+
+
+def frame(count=8, **columns):
+    """Rows for every combination of the columns, ``count`` each: the first three quarters succeed."""
+    index = pd.MultiIndex.from_product([*columns.values(), range(count)], names=[*columns, "seed"])
+    rows = index.to_frame(index=False)
+    good = rows["seed"] < 3 * count // 4
+    numbers = np.random.default_rng(0).random((len(rows), 2))
+    truths = dict.fromkeys(("committed", "recovered", "by_weights", "proper", "drawn", "learned"), good)
+    return rows.assign(**truths, weakest=numbers[:, 0], closed=numbers[:, 1], settled=10.0 + rows["seed"])
+
+
+BY_K = pd.concat(
+    [
+        frame(recipe=["theory"], smoothing=[0.01, 0.2], k=[1, 2], neighbours=[False, True]),
+        frame(recipe=["figure2-signed", "repaired"], smoothing=[0.01], k=[1, 2], neighbours=[False, True]),
+    ]
+)
+DRAWN = {
+    "by_k": (lambda: figures.by_k(BY_K), {"number of bits k"}),
+    "by_distance": (
+        lambda: figures.by_distance(frame(recipe=["figure2-signed", "repaired"], distance=[1, 2])),
+        {"distance of the closest two bits on the circle"},
+    ),
+    "soft_and_hard": (
+        lambda: figures.soft_and_hard(frame(kind=["apart", "around", "close"])),
+        {"neighbours in B"},
+    ),
+    "by_temperature": (
+        lambda: figures.by_temperature(
+            frame(recipe=["figure2-signed", "repaired"], power=[-1.0, 0.0, 0.7], rate=["fixed", "proportional"])
+        ),
+        {"temperature"},
+    ),
+    "by_heads": (
+        lambda: figures.by_heads(frame(heads=[1, 2, 3]), 2),
+        {"heads (green: as many as bits, 2)", "heads"},
+    ),
+    "by_batch": (
+        lambda: figures.by_batch(frame(recipe=["figure2-signed", "product-head"], batch=[16, 256]), 256),
+        {"examples per update"},
+    ),
+    "by_length": (
+        lambda: figures.by_length(frame(code=["circle", "powers"], n=[10, 100])),
+        {"number of positions n"},
+    ),
+    "price": (
+        lambda: figures.price(frame(k=[2, 3], n=[10, 100]).assign(gradient=0.1, price=100.0), {2: 2.0}),
+        {"number of positions n"},
+    ),
+    "ladder": (
+        lambda: figures.ladder(frame(step=list(LADDER), k=[2], neighbours=[False, True]), LADDER),
+        {"runs that commit, %"},
+    ),
+    "functions": (
+        lambda: figures.functions(frame(function=["AND", "majority", "polynomial"], readout=["sum", "products"])),
+        {"runs that learn it, %"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_figure_draws_with_its_labels(name):
+    draw, labels = DRAWN[name]
+    fig = draw()
+    fig.canvas.draw()
+    assert {ax.get_xlabel() for ax in fig.axes} == labels
+    assert fig.get_suptitle()
+
+
+def test_curves_show_shares_in_percent_with_their_wilson_intervals():
+    ax = figures.success_curves(frame(k=[1, 2], kind=["a"]), "k", "kind", {"a": "black"}).axes[0]
+    assert ax.get_lines()[0].get_ydata().tolist() == [75, 75]
+    ends = ax.collections[0].get_segments()[0][:, 1]
+    assert ends.tolist() == pytest.approx([100 * wilson(6, 8).low, 100 * wilson(6, 8).high])
+    assert [text.get_text() for text in ax.texts] == ["a"]
+    assert ax.texts[0].xy[1] == 75  # at the end of the line, not of a whisker
+
+
+def test_a_title_claims_its_finding_only_where_the_frame_bears_it_out():
+    for success, claimed in ((True, True), (False, False)):
+        rows = BY_K.assign(committed=np.where(BY_K["recipe"] == "repaired", success, False))
+        assert (figures.by_k(rows).get_suptitle() == "Runs that commit, by number of bits") != claimed

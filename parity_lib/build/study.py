@@ -193,7 +193,7 @@ def draw(merged: Mapping[str, Any]) -> Figure:
         for run in range(count["trials"])
     ]
     titles = {k: f"k = {k}" for k in merged["grid"]["k"]}
-    colours = dict(RECIPES[recipe] for recipe in merged["grid"]["recipes"])
+    colours = dict(RECIPES[recipe] for recipe in merged["grid"]["recipe"])
     return success_curves(pd.DataFrame(rows), "n", "recipe", colours, panel="k", titles=titles, log=True)
 
 

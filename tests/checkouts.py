@@ -88,7 +88,7 @@ class Checkout:
         return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(made)}
 
 
-def save(name: str, values: str, figure: str = "") -> str:
+def save(name: str, values: str) -> str:
     """The last cell of a toy chapter: its ``values`` as a table of one row."""
     frame = f"pd.DataFrame([dict({values})])"
     return f"import pandas as pd\nfrom parity_lib.evidence import record\nrecord({name!r}, {{}}, toy={frame})"
@@ -115,7 +115,8 @@ def make_checkout(root: Path) -> Checkout:
     toy.write("parity_lib/chapters/alpha.py", CHAPTER)
     toy.write("parity_lib/figures/style.py", "from .colours import BLUE\n")
     toy.write("parity_lib/figures/colours.py", 'BLUE = "blue"\n')
-    shutil.copytree(ROOT / "book", root / "book", ignore=shutil.ignore_patterns("__pycache__", "*.md", "*.png", "*.json"))
+    prose = shutil.ignore_patterns("__pycache__", "*.md", "*.png", "*.json")
+    shutil.copytree(ROOT / "book", root / "book", ignore=prose)
     for name in ("Snakefile", "_config.yml", "references.bib", "constraints.txt"):
         shutil.copyfile(ROOT / name, root / name)
     toy.write("profiles/book.yml", "runs:\n  alpha: {}\n  beta: {}\n")
@@ -133,9 +134,15 @@ def make_checkout(root: Path) -> Checkout:
         "loud: bool = False  # print more\n",
         "from parity_lib.chapters.alpha import product",
         "from parity_lib.figures.style import BLUE",
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2]);",
         save("alpha", "total=product(steps, rate), loss=loss, bits=len(bits)"),
         title="Alpha, the first",
     )
+    path = root / "notebooks/alpha.ipynb"
+    loaded = json.loads(path.read_text())
+    figure = {"caption": "A line.", "name": "fig-toy"}
+    loaded["cells"][4]["metadata"]["mystnb"] = {"figure": figure, "image": {"alt": "A line that rises."}}
+    path.write_text(json.dumps(loaded))
     write_notebook(
         root / "notebooks/beta.ipynb",
         "seed: int = 0  # random seed [0..inf)\n",

@@ -53,7 +53,7 @@ class Benchmark(ThisRun):
 
 
 class Result(SphinxRole):
-    """``{result}`chapter / key / key` ``: one value of the run's results."""
+    """``{result}`claim / key / key` ``: one of the numbers behind a verdict of the run."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         from parity_lib.build import report

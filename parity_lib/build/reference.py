@@ -1,4 +1,4 @@
-"""The reference run: results and records of the paper profile, kept in ``reference/`` and shown in the README."""
+"""The reference run: results, records and tables of the book, kept in ``reference/`` and shown in the README."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ import shutil
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from matplotlib.figure import Figure
 
-from .claims import CLAIMS
-from ..evidence import ResultsError, read_object, read_results
 from .parameters import check_parameters
-from ..figures.style import STYLE
-from ..figures.figure2 import both_panels
-from .report import RECORD, conditions, counted, markdown, minutes, records, rows
-from .workflow import find_notebook, load_profile
+from .report import conditions, counted, markdown, minutes, records, rows
+from .results import ResultsError, read_record, read_results, read_table
+from .workflow import PUBLISHED, find_notebook, load_profile
 
-PROFILE = "paper"
 BEGIN, END = "<!-- results: written by `parity reference`, not by hand -->", "<!-- end of results -->"
+LARGEST = 300_000  # bytes of a table that is kept
 ALT = (
     "Two rows of three heat maps, position against epoch, one per head. Above, without neighbours among the bits, each "
     "head locks onto a bit of its own with attention near one. Below, two heads end with one half on each of the two "
@@ -27,27 +23,29 @@ ALT = (
 
 
 def adopt(root: Path) -> None:
-    """Make the finished run of the paper profile the reference, in place of the one before.
+    """Make the finished run of the book the reference, in place of the one before.
 
     Raises
     ------
-    ResultsError : the run lacks a chapter, has other parameters than the profile now, or is not of one clean commit.
+    ResultsError
+        The run lacks a chapter, has other parameters than the notebooks now, or is not of one clean commit.
     """
-    run, kept = root / "build" / PROFILE, root / "reference"
-    profile, commits = load_profile(root, PROFILE), set()
+    run, kept = root / "build" / PUBLISHED, root / "reference"
+    profile, commits, files = load_profile(root, PUBLISHED), set(), []
     for name, overrides in profile.items():
-        read_results(run / "results" / f"{name}.json")
-        record = read_object(run / "records" / f"{name}.json", RECORD)
-        if record["parameters"] != check_parameters(find_notebook(root, name), overrides):
-            raise ResultsError(f"{name} ran with other parameters than the profile has now; build it again")
-        commits.add(str(record["commit"]))
+        results, record = read_results(run, name), read_record(run, name)
+        if record.parameters != check_parameters(find_notebook(root, name), overrides):
+            raise ResultsError(f"{name} ran with other parameters than it has now; build the book again")
+        commits.add(str(record.commit))
+        files += [f"results/{name}.json", f"records/{name}.json", *(f"tables/{name}/{t}.csv" for t in results.tables)]
     if len(commits) > 1 or not re.fullmatch("[0-9a-f]+", min(commits)):
         raise ResultsError(f"a reference must be of one clean commit, got {', '.join(sorted(commits))}")
-    for part in ("results", "records"):
+    for part in ("results", "records", "tables"):
         shutil.rmtree(kept / part, ignore_errors=True)
-        (kept / part).mkdir(parents=True)
-        for name in profile:
-            shutil.copyfile(run / part / f"{name}.json", kept / part / f"{name}.json")
+    for place in files:
+        if (run / place).stat().st_size <= LARGEST:
+            (kept / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(run / place, kept / place)
 
 
 def show(root: Path) -> tuple[Path, Path]:
@@ -58,9 +56,7 @@ def show(root: Path) -> tuple[Path, Path]:
     if not found:
         raise ResultsError(f"README.md must hold the lines {BEGIN} and {END}, between which the results go")
     readme.write_text(f"{before}{BEGIN}\n\n{results(root)}\n\n{END}{after}", encoding="utf-8")
-    figure = picture(root)
-    figure.savefig(drawing, dpi=100, metadata={"Software": None})
-    plt.close(figure)
+    picture(root, drawing)
     return readme, drawing
 
 
@@ -69,20 +65,27 @@ def results(root: Path) -> str:
     run = root / "reference"
     facts = conditions(run)
     origin = (
-        f"The reference run is `make book PROFILE={PROFILE}` at commit `{facts['commit'][:10]}`: {facts['date']}, "
-        f"{facts['time of all chapters']} chapter after chapter, torch {facts['torch']}. `parity verify` compares your "
-        f"run with it. The commands below run at its sizes with `--profile {PROFILE}`."
+        f"The reference run is `make book` at commit `{facts['commit'][:10]}`: {facts['date']}, "
+        f"{facts['processor time of all chapters']} of processor time, torch {facts['torch']}. `parity verify` "
+        "compares your run with it."
     )
-    lines = []
-    for row in rows(run):
-        claim, command = CLAIMS[row.claim], f"`parity run {row.chapter}`" if row.chapter else ""
-        lines.append((f"`{row.claim}`", claim.place, claim.statement, str(row), command))
-    table = markdown(("claim", "where", "in our words", "verdict", "check it"), lines)
-    times = ", ".join(f"`{name}` {minutes(record['seconds'])}" for name, record in records(run).items())
+    found = rows(run)
+    found["claim"] = "`" + found["claim"] + "`"
+    found["check it"] = [f"`parity run {chapter}`" if chapter else "" for chapter in found["chapter"]]
+    names = {"place": "where", "statement": "in our words", "as_stated": "as stated", "kind": "how we know",
+             "instead": "what does hold"}  # fmt: skip
+    table = markdown(found[["claim", *names, "check it"]].rename(columns=names))
+    times = ", ".join(f"`{name}` {minutes(record.seconds)}" for name, record in records(run).items())
     return f"![{ALT}](reference/figure2.png)\n\n{origin}\n\n{counted(run)}\n\n{table}\n\nTime of each chapter: {times}."
 
 
-def picture(root: Path) -> Figure:
+def picture(root: Path, path: Path) -> None:
     """Figure 2 as the reference run found it, both panels."""
-    with plt.rc_context(STYLE):  # type: ignore[arg-type]
-        return both_panels(read_results(root / "reference" / "results" / "figure2.json")["numbers"]["heat_maps"])
+    from ..figures import figure2
+    from ..figures.style import use_style
+
+    with plt.rc_context():
+        use_style()
+        figure = figure2.heat_maps(read_table(root / "reference", "figure2", "heat_maps"))
+        figure.savefig(path, dpi=100, metadata={"Software": None})
+        plt.close(figure)

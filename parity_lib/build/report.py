@@ -1,62 +1,42 @@
 """What the book says about the run that it was built from: Markdown, computed from results and records.
 
-A run is a folder with ``results/<chapter>.json`` (what a chapter found) and ``records/<chapter>.json`` (under which
-conditions), such as ``build/quick`` or ``reference``. The pages call these functions through the extension
-``book/_ext/this_run.py``.
+The pages call these functions through the extension ``book/_ext/this_run.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..evidence import ResultsError, as_rate, read_object, read_results
-from .ledger import Row, collect, count, headline
-from .verify import HEADER, Comparison, Difference, table, verify
+import pandas as pd
 
-CONDITIONS = {
-    "python": "Python",
-    "torch": "torch",
-    "numpy": "numpy",
-    "platform": "platform",
-    "processor": "processor",
-    "cpus": "cores",
-}
-RECORD: dict[str, type | tuple[type, ...]] = {
-    "notebook": str,
-    "parameters": dict,
-    "seconds": (int, float),
-    "commit": (str, type(None)),
-    "date": str,
-}
+from .ledger import collect, count, headline, short
+from .results import LEDGER, Record, ResultsError, as_rate, chapters_of_the_book, read_json, read_record
+from .verify import answer, counts, verify
+
+CONDITIONS = {"python": "Python", "torch": "torch", "numpy": "numpy", "platform": "platform", "processor": "processor"}
 
 
-def chapters(run: Path) -> list[str]:
-    """The chapters of a run, in the order of the book: those that its ledger collected."""
-    return list(read_results(run / "results" / "ledger.json")["parameters"]["chapters"])
-
-
-def records(run: Path) -> dict[str, dict[str, Any]]:
+def records(run: Path) -> dict[str, Record]:
     """The run record of every chapter, the ledger included."""
-    return {name: read_object(run / "records" / f"{name}.json", RECORD) for name in (*chapters(run), "ledger")}
+    return {name: read_record(run, name) for name in (*chapters_of_the_book(), LEDGER)}
 
 
-def rows(run: Path) -> list[Row]:
+def rows(run: Path) -> pd.DataFrame:
     """The ledger's rows of a run."""
-    return collect(chapters(run), run / "results")
+    return collect(chapters_of_the_book(), run)
 
 
 def value(run: Path, place: str) -> str:
-    """One value of the results, for the middle of a sentence: ``figure2 / success / left / figure2-signed / hard``."""
-    chapter, *keys = place.split(" / ")
-    found: Any = read_results(run / "results" / f"{chapter}.json")["numbers"]
+    """One number behind a verdict, for the middle of a sentence: ``fig2-left / figure2-signed``."""
+    claim, *keys = place.split(" / ")
+    found: Any = rows(run).set_index("claim")["numbers"].get(claim)
     for key in keys:
-        if not isinstance(found, dict) or key not in found:
-            raise ResultsError(f"the results of {chapter} have no {' / '.join(keys)}: {key!r} is missing")
+        if not isinstance(found, Mapping) or key not in found:
+            raise ResultsError(f"the verdict on {claim} has no {' / '.join(keys)}: {key!r} is missing")
         found = found[key]
-    rate = as_rate(found)
-    return f"{found:.3g}" if isinstance(found, float) else str(rate or found)
+    return str(as_rate(found) or short(found))
 
 
 def counted(run: Path) -> str:
@@ -66,66 +46,60 @@ def counted(run: Path) -> str:
 
 def verdicts(run: Path) -> str:
     """How many claims of each chapter came out how, as a table that links to the chapters and the ledger."""
-    found, names = rows(run), chapters(run)
-    lines = {f"[](../notebooks/{name}.ipynb)": [row for row in found if row.chapter == name] for name in names}
-    lines["decided by no chapter"] = [row for row in found if not row.chapter]
-    lines["[all, row by row](../notebooks/ledger.ipynb)"] = found
-    counts = {label: count(group) for label, group in lines.items() if group}
-    cells = [(label, *(str(number.get(verdict, "")) for verdict in count(found))) for label, number in counts.items()]
-    return markdown(("chapter", *count(found)), cells)
+    found = rows(run)
+    table = pd.crosstab(found["chapter"], found["as_stated"])
+    table = table.reindex(index=[*chapters_of_the_book(), ""], columns=list(count(found)), fill_value=0)
+    table = table[table.sum(axis=1) > 0]
+    table.index = [f"[](../notebooks/{name}.ipynb)" if name else "decided by no chapter" for name in table.index]
+    table.loc["[all, row by row](../notebooks/ledger.ipynb)"] = table.sum()
+    return markdown(table.replace(0, "").rename_axis("chapter").reset_index())
 
 
 def conditions(run: Path) -> dict[str, str]:
     """Versions, machine, commit and date of a run; where chapters differ, all values."""
     found = list(records(run).values())
-    same = {label: _distinct(record.get(key) for record in found) for key, label in CONDITIONS.items()}
-    days = _distinct(sorted(record["date"][:10] for record in found))
-    spent = minutes(sum(record["seconds"] for record in found))
-    commit = _distinct(record["commit"] for record in found)
-    return same | {"commit": commit, "date": days, "time of all chapters": spent}
+    same = {label: _distinct((r.model_extra or {}).get(key) for r in found) for key, label in CONDITIONS.items()}
+    days = _distinct(sorted(record.date[:10] for record in found))
+    spent = minutes(sum(record.cpu_seconds or record.seconds for record in found))
+    return same | {"commit": _distinct(r.commit for r in found), "date": days, "processor time of all chapters": spent}
 
 
 def times(run: Path) -> str:
     """Time and memory of every chapter."""
     lines = [
-        (f"[](../notebooks/{name}.ipynb)", minutes(record["seconds"]), f"{record.get('peak_memory_mb') or '?'} MB")
-        for name, record in records(run).items()
+        (f"[](../notebooks/{name}.ipynb)", minutes(r.seconds), minutes(r.cpu_seconds or 0), f"{r.peak_memory_mb or '?'} MB")
+        for name, r in records(run).items()
     ]
-    return markdown(("chapter", "time", "peak memory"), lines)
+    return markdown(pd.DataFrame(lines, columns=["chapter", "time", "processor time", "peak memory"]))
 
 
 def parameters(run: Path) -> str:
     """Every parameter of every chapter, seeds and sizes included, folded."""
     blocks = []
     for name, record in records(run).items():
-        lines = [(f"`{key}`", f"`{item}`") for key, item in record["parameters"].items()]
-        blocks.append(f"````{{dropdown}} {name}\n{markdown(('parameter', 'value'), lines)}\n````\n")
+        lines = [(f"`{key}`", f"`{item}`") for key, item in record.parameters.items()]
+        blocks.append(_folded(name, pd.DataFrame(lines, columns=["parameter", "value"])))
     return "\n".join(blocks)
 
 
 def circumstances(run: Path) -> str:
     """Versions, machine, commit and date as a table."""
-    return markdown(("", "this run"), conditions(run).items())
+    return markdown(pd.DataFrame(conditions(run).items(), columns=["", "this run"]))
 
 
 def comparison(run: Path, reference: Path) -> str:
-    """The run against the reference: the table, then what moved and what differs, folded."""
+    """The run against the reference: the answer, the table, and what differs, folded."""
     if run == reference:
         return "These pages were built without running anything: what they show is the reference run itself."
-    found = verify(run, reference, chapters(run))
-    differ = sum(len(c.differences) for c in found)
-    answer = f"**Values that differ: {differ}.**" if differ else "**No mismatch.**"
-    blocks = [answer, markdown(HEADER, table(found))]
-    blocks += _folded("What differs", found, lambda c: c.differences)
-    blocks += _folded("What moved", found, lambda c: c.moved)
+    found = verify(run, reference, chapters_of_the_book())
+    differ = found[found["status"] == "differs"].drop(columns="status")
+    blocks = [f"**{answer(found)}**", markdown(counts(found))]
+    blocks += [_folded(f"What differs ({len(differ)})", differ)] if len(differ) else []
     return "\n\n".join(blocks)
 
 
-def _folded(title: str, found: Iterable[Comparison], pick: Callable[[Comparison], Sequence[Difference]]) -> list[str]:
-    lines = [(f"{c.chapter}: `{d.where}`", d.found, d.expected) for c in found for d in pick(c)]
-    if not lines:
-        return []
-    return [f"````{{dropdown}} {title} ({len(lines)})\n{markdown(('value', 'this run', 'reference'), lines)}\n````"]
+def _folded(title: str, frame: pd.DataFrame) -> str:
+    return f"````{{dropdown}} {title}\n{markdown(frame)}\n````\n"
 
 
 def minutes(seconds: float) -> str:
@@ -137,10 +111,10 @@ def _distinct(values: Iterable[object]) -> str:
     return ", ".join(dict.fromkeys(map(str, values)))
 
 
-def markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    cells = [header, ["--"] * len(header), *lines]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
+def markdown(frame: pd.DataFrame) -> str:
+    """A table in Markdown, its cells as they are."""
+    cells = frame.map(lambda cell: str(cell).replace("|", "\\|"))
+    return str(cells.to_markdown(index=False, disable_numparse=True))
 
 
 def shown(cell: object) -> str:
@@ -158,20 +132,20 @@ def benchmark_claims(results: Mapping[str, Any]) -> str:
         met = c["measured"] <= c["target"] if c["sense"] == "<=" else c["measured"] >= c["target"]
         target = f"{signs[c['sense']]} {c['target']:g}"
         lines.append((c["claim"], c["setting"], target, shown(c["measured"]), "yes" if met else "no"))
-    return markdown(("", "setting", "target", "measured", "met"), lines)
+    return markdown(pd.DataFrame(lines, columns=["", "setting", "target", "measured", "met"]))
 
 
 def benchmark(name: str, book: Path) -> str:
     """One table of ``book/benchmarks.json``: ``claims``, ``machine`` or a name in its ``tables``."""
-    results = read_object(book / "benchmarks.json", {"machine": dict, "claims": list, "tables": dict})
+    results = read_json(book / "benchmarks.json")
     if name == "claims":
         return benchmark_claims(results)
     if name == "machine":
-        return markdown(("", "that run"), [(key, shown(item)) for key, item in results["machine"].items()])
+        lines = [(key, shown(item)) for key, item in results["machine"].items()]
+        return markdown(pd.DataFrame(lines, columns=["", "that run"]))
     if name not in results["tables"]:
         raise ResultsError(f"unknown benchmark {name!r}; known: claims, machine, {', '.join(results['tables'])}")
-    rows = results["tables"][name]
-    return markdown(list(rows[0]), [[shown(cell) for cell in row.values()] for row in rows])
+    return markdown(pd.DataFrame(results["tables"][name]).map(shown))
 
 
 PARTS = {part.__name__: part for part in (counted, verdicts, circumstances, times, parameters)}

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pandas as pd
+import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..evidence import AS_STATED, KINDS, Rate
 
+ROOT = Path(__file__).resolve().parents[2]
 LEDGER = "ledger"  # holds what it collected from the others, nothing of its own
 
 
@@ -137,12 +139,18 @@ def as_rate(value: Any) -> Rate | None:
     return Rate(**value) if all(isinstance(item, int | float) for item in value.values()) else None
 
 
+def chapters_of_the_book() -> list[str]:
+    """Every chapter but the ledger, in the order of ``profiles/book.yml``."""
+    profile = yaml.safe_load((ROOT / "profiles" / "book.yml").read_text(encoding="utf-8"))
+    return [name for name in profile["runs"] if name != LEDGER]
+
+
 def find_run(chapters: Iterable[str], start: Path | None = None) -> Path:
     """The run whose results a notebook in the folder ``start`` is to show: the one it is part of, or else the
     book's, or else the reference."""
     needed = [f"{chapter}.json" for chapter in chapters]
-    here, root = (start or Path.cwd()).resolve(), Path(__file__).resolve().parents[2]
-    candidates = [*here.parents, root / "build" / "book", root / "reference"]
+    here = (start or Path.cwd()).resolve()
+    candidates = [*here.parents, ROOT / "build" / "book", ROOT / "reference"]
     for run in candidates:
         if all((run / "results" / name).is_file() for name in needed):
             return run

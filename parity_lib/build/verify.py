@@ -1,212 +1,199 @@
-"""Compare a run's results with those of the reference run, value by value.
+"""Compare a run with the reference run: verdicts, the numbers behind them, and tables, column by column.
 
-What a chapter is held to depends on whether it ran with the parameters of the reference.
+A chapter is compared if it ran with the parameters of the reference; with others, it is *not compared*.
 
-- A **verdict** must be the same. With other parameters either of the two may leave a claim open (``not tested``: too
-  few trials to decide); that is not compared. And what holds may hold with a change, or the other way round: smaller
-  sizes may not resolve a part of it. Such a verdict has *moved*: it is shown but is no mismatch.
-- A **rate** agrees if the two Wilson 95 % intervals overlap. With other parameters a rate outside has *moved*: it is
-  shown but is no mismatch, since fewer updates or other sizes may be the reason.
-- A **number** must be equal to :data:`TOLERANCE` (relative) or :data:`ROUNDING` (absolute). The few that amplify the
-  rounding of another processor, :data:`AMPLIFIED`, may move. With other parameters no number is compared, because it
-  depends on the sizes.
-- Text, and a value that only one of the two has, must be the same too, or is not compared, likewise.
+- On the same machine (processor, Python and versions) the same run gives the same bytes: anything else *differs*.
+- On another one rounding differs, and training amplifies it. There, verdicts must be the same; a number agrees to
+  :data:`TOLERANCE`, or else is *alike* to :data:`ALIKE`; rates and intervals agree if they overlap; a column of truth
+  values is a rate; a column of numbers whose values do not agree is *alike* if a two-sample Kolmogorov-Smirnov test
+  does not tell the two apart (p above :data:`CHANCE`). Text must be the same.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..evidence import Rate, ResultsError, as_rate, read_results
+import numpy as np
+import pandas as pd
+from scipy.stats import ks_2samp
+
+from ..evidence import Rate, rate
+from .results import LEDGER, Record, ResultsError, as_rate, printable, read_record, read_results, read_table
 
 TOLERANCE = 1e-6  # what another order of summation moves after hundreds of updates
 ROUNDING = 1e-12  # below this, a float64 result of terms near one is noise
-# Training amplifies rounding with the squared hinge at a large step and in the float32 encoders, and a count of runs
-# near a threshold jumps. Found by running the quick profile with and without vector instructions: 96 of 6048 values
-# moved, all of them among these; the others agreed to TOLERANCE, and no verdict and no rate differed.
-AMPLIFIED = {
-    "figure2": ("numbers, median_risk", "numbers, shared_direction"),
-    "convergence": ("numbers, stated",),
-    "robustness": ("numbers, soft_to_hard", "claims, soft-to-hard"),
-    "sensitivity": ("numbers", "claims"),
-}
-LEDGER = "ledger"  # holds what it collected from the others, nothing of its own
-
-_ABSENT = object()
+ALIKE = 0.1  # a number of trained runs on another machine
+CHANCE = 1e-3  # that two columns of one distribution are told apart
+MACHINE = ("processor", "platform", "python", "torch", "numpy")
+STATUS = ("same", "alike", "differs", "not compared")
+_ABSENT = "absent"
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A value that is not as in the reference run."""
-
-    where: str
-    found: str
-    expected: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.found}, in the reference {self.expected}"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One chapter against the reference.
-
-    Attributes
-    ----------
-    changed : the parameters that differ from the reference's; None if the reference lacks the chapter.
-    agree : how many values agree.
-    moved : values that lie elsewhere, and may: they are shown, but are no mismatch.
-    differences : values that should be the same and are not.
-    skipped : how many values were not compared.
-    """
-
-    chapter: str
-    changed: tuple[str, ...] | None
-    agree: int = 0
-    moved: tuple[Difference, ...] = ()
-    differences: tuple[Difference, ...] = ()
-    skipped: int = 0
-
-    @property
-    def parameters(self) -> str:
-        """How the chapter's parameters relate to the reference's, in a word."""
-        return "not in reference" if self.changed is None else "other" if self.changed else "same"
-
-
-def verify(run: Path, reference: Path, chapters: Iterable[str] | None = None) -> list[Comparison]:
-    """Compare every chapter of a run with the reference.
+def verify(run: Path, reference: Path, chapters: Iterable[str] | None = None) -> pd.DataFrame:
+    """Every value of a run against the reference: ``chapter``, ``value``, ``status``, ``found``, ``expected``.
 
     Parameters
     ----------
-    run, reference : folders with a chapter's results in ``results/<chapter>.json``, or in the folder itself.
-    chapters : those that the run must have, by default those that it has.
+    run, reference : Path
+        Folders of runs.
+    chapters : list of str or None
+        Those that the run must have, by default those that it has.
 
     Raises
     ------
-    ResultsError : there is nothing to compare, or a file cannot be read.
+    ResultsError
+        There is nothing to compare, or a file cannot be read.
     """
-    found, expected = _results(run), _results(reference)
-    names = sorted(found) if chapters is None else [name for name in chapters if name != LEDGER]
+    if not run.is_dir():
+        raise ResultsError(f"there is no run in {os.path.relpath(run)}: no such folder")
+    found, expected = _chapters(run), _chapters(reference)
+    names = found if chapters is None else [name for name in chapters if name != LEDGER]
     missing = [name for name in names if name not in found]
     if missing or not names:
         what = f"no results of {', '.join(missing)}" if missing else "no results"
         raise ResultsError(f"there are {what} in {os.path.relpath(run)}; run the chapters first, with `make book`")
     if not expected:
         raise ResultsError(f"there are no results in {os.path.relpath(reference)} to compare with")
-    kept = {name: read_results(path) for name, path in expected.items()}
-    return [compare(read_results(found[name]), kept.get(name)) for name in names]
+    rows = [
+        {"chapter": name} | row
+        for name in names
+        for row in (_compare(run, reference, name) if name in expected else _uncompared(run, name, "no reference"))
+    ]
+    return pd.DataFrame(rows, columns=["chapter", "value", "status", "found", "expected"])
 
 
-def compare(found: Mapping[str, Any], reference: Mapping[str, Any] | None) -> Comparison:
-    """One chapter's results against the reference's, by the rules of this module."""
-    ours = dict(leaves(found))
-    if reference is None:
-        return Comparison(found["notebook"], None, skipped=len(ours))
-    theirs = dict(leaves(reference))
-    parameters = found["parameters"], reference["parameters"]
-    names = sorted(parameters[0].keys() | parameters[1].keys())
-    changed = tuple(name for name in names if parameters[0].get(name, _ABSENT) != parameters[1].get(name, _ABSENT))
-    agree, skipped = 0, 0
-    moved: list[Difference] = []
-    differences: list[Difference] = []
-    for place in theirs | ours:
-        pair = ours.get(place, _ABSENT), theirs.get(place, _ABSENT)
-        same = _agree(place, *pair, with_numbers=not changed)
-        if same is None:
-            skipped += 1
-        elif same:
-            agree += 1
-        else:
-            difference = Difference(", ".join(place), *map(_shown, pair))
-            (moved if _may_move(place, pair, found["notebook"], changed) else differences).append(difference)
-    return Comparison(found["notebook"], changed, agree, tuple(moved), tuple(differences), skipped)
+def _chapters(run: Path) -> list[str]:
+    return sorted(path.stem for path in (run / "results").glob("*.json") if path.stem != LEDGER)
 
 
-def _agree(place: tuple[str, ...], found: Any, expected: Any, with_numbers: bool) -> bool | None:
-    """Whether two values agree, or None if they are not to be compared."""
+def _compare(run: Path, reference: Path, name: str) -> Iterator[dict[str, str]]:
+    ours, theirs = read_record(run, name), read_record(reference, name)
+    if ours.parameters != theirs.parameters:
+        keys = sorted(ours.parameters.keys() | theirs.parameters.keys())
+        changed = [key for key in keys if ours.parameters.get(key, _ABSENT) != theirs.parameters.get(key, _ABSENT)]
+        yield from _uncompared(run, name, f"other {', '.join(changed)}")
+        return
+    exact = _machine(ours) == _machine(theirs)
+    found, expected = dict(leaves(run, name)), dict(leaves(reference, name))
+    for place in expected | found:
+        pair = found.get(place, _ABSENT), expected.get(place, _ABSENT)
+        status = _status(*pair, exact)
+        yield {"value": ", ".join(place), "status": status, "found": _shown(pair[0]), "expected": _shown(pair[1])}
+
+
+def _machine(record: Record) -> list[Any]:
+    return [(record.model_extra or {}).get(part) for part in MACHINE]
+
+
+def _uncompared(run: Path, name: str, why: str) -> Iterator[dict[str, str]]:
+    for place, value in leaves(run, name):
+        yield {"value": ", ".join(place), "status": "not compared", "found": _shown(value), "expected": why}
+
+
+def leaves(run: Path, name: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every value of a chapter with its place: the parts of a verdict, the numbers behind it, the columns of tables."""
+    results = read_results(run, name)
+    for claim, decided in results.claims.items():
+        yield ("claims", claim, "verdict"), f"{decided.as_stated} ({decided.kind})"
+        yield ("claims", claim, "instead"), decided.instead
+        yield from _walk(decided.numbers, ("claims", claim))
+    for table in results.tables:
+        for column, values in read_table(run, name, table).items():
+            yield ("tables", table, str(column)), values
+
+
+def _walk(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    found = as_rate(value)
+    if isinstance(value, Mapping) and set(value) == {"value", "low", "high"}:
+        yield place, value
+    elif found is None and isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _walk(item, (*place, str(key)))
+    else:
+        yield place, found or value
+
+
+def _status(found: Any, expected: Any, exact: bool) -> str:
+    columns = isinstance(found, pd.Series) and isinstance(expected, pd.Series)
+    if found.equals(expected) if columns else type(found) is type(expected) and found == expected:
+        return "same"
+    if exact:
+        return "differs"
+    if columns:
+        return _columns(found, expected)
+    alike = False
     if isinstance(found, Rate) and isinstance(expected, Rate):
-        return found.overlaps(expected)
-    if _is_verdict(place) and _ABSENT not in (found, expected):
-        return None if "not tested" in (found, expected) and not with_numbers else bool(found == expected)
-    if not with_numbers:
-        return None
-    if isinstance(found, (int, float)) and isinstance(expected, (int, float)):
-        return math.isclose(found, expected, rel_tol=TOLERANCE, abs_tol=ROUNDING)
-    return bool(found == expected)
+        alike = found.overlaps(expected)
+    elif isinstance(found, Mapping) and isinstance(expected, Mapping):
+        alike = found["low"] <= expected["high"] and expected["low"] <= found["high"]
+    elif _is_number(found) and _is_number(expected):
+        if math.isclose(found, expected, rel_tol=TOLERANCE, abs_tol=ROUNDING):
+            return "same"
+        alike = math.isclose(found, expected, rel_tol=ALIKE)
+    return "alike" if alike else "differs"
 
 
-def _may_move(place: tuple[str, ...], pair: tuple[Any, Any], chapter: str, changed: tuple[str, ...]) -> bool:
-    """Whether two values that do not agree are only shown, and are no mismatch."""
-    if isinstance(pair[0], Rate):
-        return bool(changed)
-    if _is_verdict(place):
-        return bool(changed) and set(pair) == {"holds", "holds with a change"}
-    return ", ".join(place).startswith(AMPLIFIED.get(chapter, ()))
+def _columns(found: pd.Series, expected: pd.Series) -> str:
+    if len(found) != len(expected) or found.dtype.kind != expected.dtype.kind or found.dtype.kind not in "bif":
+        return "differs"
+    if found.dtype.kind == "b":
+        return "alike" if rate(found).overlaps(rate(expected)) else "differs"
+    if np.allclose(found, expected, rtol=TOLERANCE, atol=ROUNDING, equal_nan=True):
+        return "same"
+    return "alike" if ks_2samp(found.dropna(), expected.dropna()).pvalue > CHANCE else "differs"
 
 
-def _is_verdict(place: tuple[str, ...]) -> bool:
-    return place[0] == "claims" and place[2:] == ("verdict",)
-
-
-def leaves(content: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every value of the numbers and claims with its place; a rate is one value."""
-
-    def walk(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-        rate = as_rate(value)
-        if rate is None and isinstance(value, (dict, list)):
-            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-                yield from walk(item, (*place, str(key)))
-        else:
-            yield place, rate or value
-
-    for part in ("claims", "numbers"):
-        yield from walk(content[part], (part,))
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _shown(value: Any) -> str:
-    return "absent" if value is _ABSENT else f"{value:.10g}" if isinstance(value, float) else str(value)
+    if isinstance(value, pd.Series):
+        numbers = value.dtype.kind in "if" and len(value)
+        return f"{len(value)} values" + (f", median {value.median():.6g}" if numbers else "")
+    if isinstance(value, Mapping):
+        value = f"{value['value']:.6g} [{value['low']:.3g}, {value['high']:.3g}]"
+    return printable(f"{value:.10g}" if isinstance(value, float) else str(value))[:200]
 
 
-def _results(folder: Path) -> dict[str, Path]:
-    """The results files of a run by chapter, without the ledger."""
-    if not folder.is_dir():
-        raise ResultsError(f"there is no run in {os.path.relpath(folder)}: no such folder")
-    inner = folder / "results"
-    paths = sorted((inner if inner.is_dir() else folder).glob("*.json"))
-    return {path.stem: path for path in paths if path.stem != LEDGER}
+def counts(found: pd.DataFrame) -> pd.DataFrame:
+    """How many values of each chapter have which status, and of all."""
+    counted = pd.crosstab(found["chapter"], found["status"]).reindex(columns=list(STATUS), fill_value=0)
+    counted = counted.reindex(found["chapter"].unique())
+    counted.loc["all"] = counted.sum()
+    return counted.rename_axis(columns=None).reset_index()
 
 
-HEADER = ("chapter", "parameters", "compared", "agree", "moved", "differ", "skipped")
+def status(found: pd.DataFrame) -> int:
+    """Exit status: 0 if everything that was compared agrees, 1 if something differs, 2 if nothing was compared."""
+    if (found["status"] == "not compared").all():
+        return 2
+    return int((found["status"] == "differs").any())
 
 
-def table(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
-    """The rows below :data:`HEADER`, one per chapter and one for all."""
-    names = [(c.chapter, c.parameters) for c in comparisons]
-    counts = [(c.agree, len(c.moved), len(c.differences), c.skipped) for c in comparisons]
-    total = tuple(map(sum, zip(*counts, strict=True)))
-    rows = zip([*names, ("all", "")], [*counts, total], strict=True)
-    return [(*name, str(sum(numbers[:3])), *map(str, numbers)) for name, numbers in rows]
+def answer(found: pd.DataFrame) -> str:
+    """The comparison in a sentence."""
+    total = counts(found).iloc[-1]
+    left = f"{total['not compared']} values were not compared"
+    if total["differs"]:
+        return f"{total['differs']} values differ" + (f", and {left}." if total["not compared"] else ".")
+    if not total["not compared"]:
+        return "No mismatch: every value was compared."
+    return f"What was compared agrees, but {left}." if total["same"] + total["alike"] else f"Nothing was compared: {left}."
 
 
-def report(comparisons: Sequence[Comparison], verbose: bool = False) -> str:
-    """The comparison as text for a terminal: the table, then the differences; ``verbose`` for all, and what moved."""
-    rows = [HEADER, *table(comparisons)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [*map(str.ljust, row[:2], widths), *map(str.rjust, row[2:], widths[2:])]
-        lines.append("  ".join(cells))
-    found = [f"{c.chapter}: {difference}" for c in comparisons for difference in c.differences]
-    shown = found if verbose else found[:10]
-    lines += ["", *shown] if found else []
-    if len(found) > len(shown):
-        lines.append(f"and {len(found) - len(shown)} more, which --verbose lists")
-    if verbose:
-        lines += [f"{c.chapter} has other parameters: {', '.join(c.changed)}" for c in comparisons if c.changed]
-        lines += [f"{c.chapter} moved: {difference}" for c in comparisons for difference in c.moved]
-    return "\n".join(lines)
+def report(found: pd.DataFrame, verbose: bool = False) -> str:
+    """The comparison as text for a terminal: the table, what differs (the first ten, or all), and the answer."""
+    lines = [counts(found).to_string(index=False), ""]
+    differ = found[found["status"] == "differs"]
+    shown = differ if verbose else differ[:10]
+    lines += [f"{row.chapter}: {row.value}: {row.found}, in the reference {row.expected}" for row in shown.itertuples()]
+    if len(differ) > len(shown):
+        lines.append(f"and {len(differ) - len(shown)} more, which --verbose lists")
+    skipped = found[found["status"] == "not compared"].drop_duplicates("chapter")
+    lines += [f"{row.chapter} was not compared: {row.expected}" for row in skipped.itertuples()]
+    return "\n".join([*lines, answer(found)])

@@ -12,12 +12,20 @@ from typing import NoReturn
 import click
 
 from .. import __version__
-from .parameters import ParameterError, check_parameters, load_notebook, parse_overrides, read_parameters
 from .display import shown as progress_of
+from .parameters import ParameterError, check_parameters, load_notebook, parse_overrides, read_parameters
 from .results import ResultsError, read_record
 from .runner import RunError, run_notebook
 from .workflow import (
-    PUBLISHED, BuildError, CheckoutError, build_book, check_profile, find_notebook, find_root, load_profile, locked,
+    PUBLISHED,
+    BuildError,
+    CheckoutError,
+    build_book,
+    check_profile,
+    find_notebook,
+    find_root,
+    load_profile,
+    locked,
     stale,
 )  # fmt: skip
 

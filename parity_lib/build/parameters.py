@@ -114,7 +114,8 @@ def _given(kind: str, value: Any) -> str:
     items = value if isinstance(value, list) else [value]
     trap = r"[+-]?\d+e[+-]?\d+"
     caught = [item for item in items if isinstance(item, str) and re.fullmatch(trap, item, re.IGNORECASE)]
-    hint = f" (YAML reads it as a number only with a point, {float(caught[0]):.1e})" if caught and "float" in kind else ""
+    trapped = "float" in kind and caught
+    hint = f" (YAML reads it as a number only with a point, {float(caught[0]):.1e})" if trapped else ""
     return f"{'the string ' if isinstance(value, str) else ''}{shown(value)}{hint}"
 
 
@@ -193,9 +194,9 @@ def checked(parameters: Iterable[Parameter], overrides: Mapping[str, Any]) -> di
             raise ValueError(unknown("parameter", str(name), known))
     values = {p.name: p.check(overrides[p.name]) if p.name in overrides else p.default for p in known.values()}
     for name, value in values.items():  # what no range can say; the task itself would say so only when it is made
-        if "n" in values and re.fullmatch("(.+_)?bits", name) and known[name].type == "list[int]":
-            if len(set(value)) < len(value) or max(value) > values["n"]:
-                raise ValueError(f"{name} must be distinct positions in 1..{values['n']}, got {shown(tuple(value))}")
+        positions = "n" in values and re.fullmatch("(.+_)?bits", name) and known[name].type == "list[int]"
+        if positions and (len(set(value)) < len(value) or max(value) > values["n"]):
+            raise ValueError(f"{name} must be distinct positions in 1..{values['n']}, got {shown(tuple(value))}")
     return values
 
 

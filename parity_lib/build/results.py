@@ -20,6 +20,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..evidence import AS_STATED, KINDS, Rate
+from .parameters import shown
 
 ROOT = Path(__file__).resolve().parents[2]
 LEDGER = "ledger"  # holds what it collected from the others, nothing of its own
@@ -97,14 +98,20 @@ def _read(path: Path, model: type[Model], chapter: str) -> Model:
     except FileNotFoundError:
         raise _missing(path) from None
     except ValidationError as error:
-        first = error.errors()[0]
-        reason = f"{', '.join(map(str, first['loc'])) or 'the file'}: {first['msg']}"
-        raise ResultsError(f"{where}: {printable(reason)}") from None
+        raise ResultsError(f"{where}: {first_error(error)}") from None
     except (ValueError, RecursionError) as error:
         raise ResultsError(f"{where} is not readable as JSON ({_line(error)})") from None
     if found.chapter != chapter:  # type: ignore[attr-defined]
         raise ResultsError(f"{where} is of {found.chapter!r}")  # type: ignore[attr-defined]
     return found
+
+
+def first_error(error: ValidationError) -> str:
+    """What pydantic found first, in one sentence."""
+    first = error.errors()[0]
+    place = f"{', '.join(map(str, first['loc']))}: " if first["loc"] else ""
+    given = "" if first["type"] in ("missing", "value_error", "extra_forbidden") else f", got {shown(first['input'])}"
+    return printable(f"{place}{first['msg'].removeprefix('Value error, ')}{given}")[:300]
 
 
 def _missing(path: Path) -> ResultsError:

@@ -81,7 +81,7 @@ def check_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     wanted = [Path(page).name for page in contents(root) if page.startswith("notebooks/")]
     missing = [name for name in wanted if name not in runs]
     if missing:
-        raise ParameterError(f"profile {profile}: it must name every chapter of the book, {', '.join(missing)} is missing")
+        raise ParameterError(f"profile {profile}: it must name every chapter of the book, not without {missing[0]}")
     try:
         return {name: check_parameters(find_notebook(root, name), overrides) for name, overrides in runs.items()}
     except ParameterError as error:
@@ -123,8 +123,8 @@ def library(root: Path, source: Path) -> list[Path]:
         finder.load_module("__main__", io.StringIO(_code(source)), str(source), ("", "r", 1))
     except (SyntaxError, ValueError):  # its own run will say so; until then it may depend on anything
         return sorted((root / "parity_lib").rglob("*.py"))
-    files = {Path(module.__file__) for module in finder.modules.values() if module.__file__ and module.__name__ != "__main__"}
-    return sorted(files)
+    finder.modules.pop("__main__")
+    return sorted(Path(module.__file__) for module in finder.modules.values() if module.__file__)
 
 
 def _code(source: Path) -> str:
@@ -148,8 +148,7 @@ def key_of(root: Path, notebook: Path, values: Mapping[str, Any], build: Path) -
     if root / "parity_lib" / "build" / "claims.py" in files:
         files.append(root / "book" / "claims.yml")
     if notebook.stem == LEDGER:
-        files += sorted((build / "results").glob("*.json"))
-        files.remove(build / "results" / f"{LEDGER}.json") if build / "results" / f"{LEDGER}.json" in files else None
+        files += sorted(path for path in (build / "results").glob("*.json") if path.stem != LEDGER)
     return digest(root, files, dict(values))
 
 
@@ -196,7 +195,8 @@ def _stale_chapter(root: Path, name: str, values: Mapping[str, Any], build: Path
     lost = [place for place, found in record.products.items() if checksum(build / place) != found]
     if lost or not record.products:
         return f"{(lost or ['its page'])[0]} is missing or was changed"
-    return "" if record.key == key_of(root, root / "notebooks" / f"{name}.ipynb", values, build) else "its sources changed"
+    key = key_of(root, root / "notebooks" / f"{name}.ipynb", values, build)
+    return "" if record.key == key else "its sources changed"
 
 
 def pages_key(root: Path, chapters: Iterable[str], build: Path) -> str:
@@ -249,7 +249,7 @@ def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None
 
 @contextmanager
 def locked(build: Path, what: str, part: str = "") -> Iterator[None]:
-    """Hold a build folder, or a part of it, alone. The lock dies with its process: nothing is to be unlocked by hand."""
+    """Hold a build folder, or a part of it, alone. The lock dies with its process: there is nothing to unlock."""
     from filelock import FileLock, Timeout
 
     logs = build / "logs"

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
 from typing import Any
 
-import matplotlib.pyplot as plt
-from matplotlib.figure import Figure
+import pandas as pd
 
-from ..figures.figure2 import attention_heat_maps
-from ..figures.playground import circle_and_risk
 from ..recipes import RECIPES
 from ..task import Parity
 from ..training import Run, train
+from . import figure2, one_run
 
 CHOICES = ("sigmoid_hinge", "squared_hinge", "tanh", "logistic", "linear", "repaired")
+Draw = Callable[[pd.DataFrame, pd.DataFrame], tuple[bytes, bytes]]
 
 
 def play(n: int, bits: Sequence[int], temperature: float, loss: str, seed: int) -> Run:
@@ -33,15 +31,13 @@ def play(n: int, bits: Sequence[int], temperature: float, loss: str, seed: int) 
     return train(Parity(n, bits), recipe, [seed], device="cpu", progress=False)
 
 
-def outcome(run: Run) -> str:
-    """What became of the bits, in one sentence."""
-    found = "found" if run.committed.all() else "found by arg-max only" if run.recovered.all() else "not found"
-    start, end = run.risk[[0, -1], 0].tolist()
-    return f"{run.recipe.updates} updates, risk {start:.3g} to {end:.3g}; B = {list(run.task.bits)} is {found}."
+def seen(run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What the pictures of a run need: its heads on the circle, and its risk."""
+    return figure2.circle(run, run.seeds[0]), one_run.risks(run)
 
 
-def sliders(n: int, bits: Sequence[int], temperature: float, loss: str, seed: int) -> Any:
-    """Controls that start from these values and train again at every change, with the pictures below them."""
+def sliders(n: int, bits: Sequence[int], temperature: float, loss: str, seed: int, draw: Draw) -> Any:
+    """Controls that start from these values and train again at every change, with the pictures of ``draw`` below."""
     try:
         import ipywidgets as widgets
     except ImportError:
@@ -65,9 +61,8 @@ def sliders(n: int, bits: Sequence[int], temperature: float, loss: str, seed: in
         except (ValueError, FloatingPointError) as error:
             told.value = escape(str(error))
             return
-        told.value = outcome(run)
-        heads.value = _png(attention_heat_maps(run, run.seeds[0]))
-        circle.value = _png(circle_and_risk(run, run.seeds[0]))
+        told.value = one_run.outcome(run)
+        heads.value, circle.value = draw(*seen(run))
 
     for control in controls.values():
         control.observe(update, names="value")
@@ -80,10 +75,3 @@ def _positions(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"bits must be positions with commas between them, got {text!r}") from None
-
-
-def _png(figure: Figure) -> bytes:
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=100)
-    plt.close(figure)
-    return picture.getvalue()

@@ -11,7 +11,6 @@ from parity_lib import (
     RECIPES,
     Parity,
     measure,
-    plots_architecture,
     plots_convergence,
     train,
     wilson,
@@ -28,27 +27,6 @@ def run():
 
 
 pytestmark = pytest.mark.usefixtures("book_style")
-
-
-def test_the_diagram_prints_the_numbers_of_the_model():
-    task = Parity(7, (2, 4, 7))
-    x = torch.tensor([1, 1, 0, 1, 0, 0, 1], dtype=torch.float64)
-    fig = plots_architecture.model_diagram(task, x, aligned_directions(task.bits, 7), 1e-3, 0.0)
-    words = " ".join(text.get_text() for text in fig.axes[0].texts)
-    assert "prediction -1.00, label -1:\nright" in words
-    with pytest.raises(ValueError, match="x must be 7 bits, got 6"):
-        plots_architecture.model_diagram(task, x[:6], aligned_directions(task.bits, 7), 1e-3, 0.0)
-
-
-def test_the_other_figures_draw(run):
-    rates = {name: {"hard": wilson(1, 4), "committed": wilson(0, 4), "shared": wilson(4, 4)} for name in "ab"}
-    temperatures = np.geomspace(0.1, 100, 5)
-    figures = [
-        plots_architecture.zigzag_curves(3, (0.0, 1.0)),
-        plots_architecture.construction_risk(temperatures, {8: temperatures}, temperatures, {2: temperatures}),
-    ]
-    for fig in figures:
-        fig.canvas.draw()
 
 
 def test_the_figures_of_convergence_draw(run):

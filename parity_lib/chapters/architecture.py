@@ -1,0 +1,224 @@
+"""The model, and what it can express (paper, sections 2.2 and 3: eq. 2, Proposition 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from ..attention import aligned_directions, embed, head_matrices, literal_prediction, position_weights, soft_attention
+from ..evidence import Verdict
+from ..losses import LOSSES
+from ..readout import FFNN1, zigzag
+from ..risk import PopulationRisk, aligned_hard_risk
+from ..task import Parity
+from .store import kept
+
+EXACT, SMALL = 1e-12, 0.01  # a risk that is 0 up to rounding; a risk that counts as solved
+
+
+def walk(task: Parity, x: Sequence[int], temperature: float, smoothing: float) -> pd.DataFrame:
+    """One input through the model of eq. 2, one row for every head and position.
+
+    Columns ``position``, ``x``, ``bit`` (in B), ``sine``, ``cosine``, ``head``, ``attention``, and the same in every
+    row ``read`` (the sum :math:`k v^*_1`), ``prediction``, ``label``, ``smoothing``.
+    """
+    if len(x) != task.n:
+        raise ValueError(f"x must be {task.n} bits, got {len(x)}")
+    values = torch.tensor(x, dtype=torch.float64)
+    attention = soft_attention(aligned_directions(task.bits, task.n), task.n, temperature)
+    read = position_weights(attention, task.k) @ values
+    tokens = embed(values.unsqueeze(0))[0].numpy()
+    positions = np.arange(1, task.n + 1)
+    table = {"position": positions, "x": list(x), "bit": np.isin(positions, task.bits)}
+    table |= {"sine": tokens[:, 2], "cosine": tokens[:, 3]}
+    heads = [pd.DataFrame(table).assign(head=i, attention=row) for i, row in enumerate(attention.numpy(), start=1)]
+    return pd.concat(heads, ignore_index=True).assign(
+        read=float(read), prediction=float(zigzag(read, task.k, smoothing)), label=int(task.labels(values)),
+        smoothing=smoothing,
+    )  # fmt: skip
+
+
+def zigzags(k: int, smoothings: Sequence[float]) -> pd.DataFrame:
+    """The frozen head of eq. 2 between 0 and k: ``sum``, ``prediction``, ``smoothing``."""
+    s = torch.linspace(0, k, 40 * k + 1, dtype=torch.float64)
+    parts = [pd.DataFrame({"sum": s, "prediction": zigzag(s, k, b), "smoothing": b}) for b in smoothings]
+    return pd.concat(parts, ignore_index=True)
+
+
+@kept
+def proposition_3(n: int, max_k: int, sets: int) -> pd.DataFrame:
+    """Proposition 3 on all :math:`2^n` inputs, for random sets B: ``k``, ``model``, ``parameters``, ``risk``.
+
+    The transformer is the literal one, token by token, at a temperature of 1e-6, where its softmax is one-hot in
+    floating point. Parameters are counted in the arrays: all entries of the matrices, zeros included, and the
+    distinct numbers of a network in each role.
+    """
+    generator, rows = torch.Generator().manual_seed(0), []
+    for k in range(1, min(max_k, n) + 1):
+        for _ in range(sets):
+            task = Parity.random(n, k, generator)
+            inputs = task.cube()
+            labels, network = task.labels(inputs), FFNN1.expressing(task.bits, n)
+            matrices = head_matrices(aligned_directions(task.bits, n))
+            sizes = network.distinct_parameters(), matrices.numel() + FFNN1.frozen(k).distinct_parameters()
+            outputs = network(inputs), literal_prediction(inputs, matrices, k, 1e-6, 0.0)
+            for model, size, output in zip(("network", "transformer"), sizes, outputs, strict=True):
+                risk = LOSSES["squared_hinge"](labels, output).mean()
+                rows.append((k, model, size, float(risk.detach())))
+    return pd.DataFrame(rows, columns=["k", "model", "parameters", "risk"])
+
+
+def largest(checked: pd.DataFrame) -> pd.DataFrame:
+    """Parameters and the largest risk of both constructions, one row for each k."""
+    table = checked.groupby(["k", "model"])[["parameters", "risk"]].max().unstack()
+    table.columns = [f"{model}: {'largest risk' if what == 'risk' else what}" for what, model in table.columns]
+    return table.reset_index()
+
+
+def soft_risk(n: int, temperature: float, smoothing: float = 0.0, k: int = 3) -> float:
+    """Exact risk of eq. 2's heads of unit norm with soft attention, k evenly spread bits."""
+    task = Parity(n, [1 + i * n // k for i in range(k)])
+    return float(PopulationRisk(task, "squared_hinge", temperature, smoothing)(aligned_directions(task.bits, n)))
+
+
+@kept
+def warmest(lengths: Sequence[int]) -> pd.DataFrame:
+    """The warmest temperature at which eq. 2's heads have risk below 0.01, and their risk at 1/n.
+
+    Columns ``n``, ``temperature`` and ``risk``; the smoothing is 1e-4. Only the norm of a head over the temperature
+    counts, so the least norm at temperature 1 is the inverse.
+    """
+    rows = []
+    for n in lengths:
+        cold, warm = math.log(0.01 / n**2), 0.0  # log temperatures; halved until they agree to 1e-4
+        while warm - cold > 1e-4:
+            middle = (cold + warm) / 2
+            cold, warm = (middle, warm) if soft_risk(n, math.exp(middle), 1e-4) < SMALL else (cold, middle)
+        rows.append((n, math.exp(cold), soft_risk(n, 1 / n)))
+    return pd.DataFrame(rows, columns=["n", "temperature", "risk"])
+
+
+def sharpening_exponent(warmest: pd.DataFrame) -> float:
+    """The power of n with which norm over temperature must grow: slope of log (1 / temperature) against log n."""
+    return float(-np.polyfit(np.log(warmest["n"]), np.log(warmest["temperature"]), 1)[0])
+
+
+def smoothed_risks(max_k: int, smoothings: Sequence[float]) -> pd.DataFrame:
+    """Eq. 2 with hard attention and the smoothed ReLU: ``k``, ``smoothing``, ``risk``, ``miss``.
+
+    ``miss`` is how far short of the label the prediction falls at one input, see :func:`shortfall`.
+    """
+    rows = [(k, b, aligned_hard_risk(k, b), shortfall(k, b)) for k in range(1, max_k + 1) for b in smoothings]
+    return pd.DataFrame(rows, columns=["k", "smoothing", "risk", "miss"])
+
+
+def shortfall(k: int, smoothing: float) -> float:
+    r"""By how much y times the prediction falls short of 1 at one sum that heads on the bits read.
+
+    The sum 0 for odd k, 1 for even k. Write :math:`\sigma(z) = \max(0, z) + e(z)`: for b > 0 the even function e is
+    positive and falls with :math:`|z|`, while :math:`f(z) = z\,e(z)` rises on :math:`z \ge 0`. With
+    :math:`t_q = q - \frac12` the shortfall is, for odd and for even k,
+
+    .. math::
+        8 \sum_{q=1}^{k} (-1)^{q+1} f(t_q), \qquad
+        8 \sum_{q=1}^{k-1} (-1)^{q+1} e(t_q) + 8 \sum_{q=2}^{k-1} (-1)^{q+1} f(t_q) .
+
+    The first has an odd number of rising terms and the last counts positive; of the second, the e-sum has an odd
+    number of falling terms and the first counts positive, the f-sum pairs of rising terms, later minus earlier. Both
+    are positive, so eq. 2 has risk above 0 for every k and every b > 0.
+    """
+    s = torch.tensor(0.0 if k % 2 else 1.0, dtype=torch.float64)
+    return float(1 - (1 - 2 * s) * zigzag(s, k, smoothing))
+
+
+def other_data(n: int, noise: float) -> pd.DataFrame:
+    """Section 3's results on other data than uniform inputs with clean labels, exactly: ``case``, ``risk``, ``needed``.
+
+    ``needed`` is what the results of the section would ask for. On biased inputs Proposition 3's network is as good
+    as on uniform ones, being right on every input. If a bit always equals another one, a network without an edge from
+    it still solves the task, against Proposition 4. With labels flipped at the rate ``noise`` no model has risk 0.
+    """
+    cube = Parity(n, (1, 2)).cube()
+    task, copied = Parity(n, (1, 3)), Parity(n, (2, 3))
+    network, blind = FFNN1.expressing(task.bits, n), FFNN1.expressing(copied.bits, n)
+    even = torch.ones(len(cube), dtype=torch.float64)
+    biased = 0.9 ** cube.sum(-1) * 0.1 ** (n - cube.sum(-1))
+    equal = (cube[:, 0] == cube[:, 1]).double()  # the first two bits always agree
+    rows = [
+        ("biased inputs, the network of Proposition 3", _risk(network, task, cube, biased), "0"),
+        ("two bits always equal, no edge from one of them", _risk(blind, task, cube, equal), "1"),
+        ("noisy labels, the network of Proposition 3", _risk(network, task, cube, even, noise), "0"),
+        ("noisy labels, the best model there is", 4 * noise * (1 - noise), "0"),
+    ]
+    return pd.DataFrame(rows, columns=["case", "risk", "needed"])
+
+
+@torch.no_grad()
+def _risk(network: FFNN1, task: Parity, inputs: Tensor, chance: Tensor, noise: float = 0.0) -> float:
+    """Squared hinge under inputs of unequal chance, with labels flipped at the rate ``noise``."""
+    loss, labels, output = LOSSES["squared_hinge"], task.labels(inputs), network(inputs)
+    mixed = (1 - noise) * loss(labels, output) + noise * loss(-labels, output)
+    return float(chance @ mixed / chance.sum())
+
+
+def judge_network(checked: pd.DataFrame) -> Verdict:
+    """Claim ``expr-ffnn``: k neurons with 2k + 2 distinct parameters express every k-parity."""
+    found = checked[checked["model"] == "network"]
+    small = (found["parameters"] <= 2 * found["k"] + 2).all()
+    holds = found["risk"].max() < EXACT and small
+    return Verdict("holds" if holds else "fails", "exact", {"largest risk": found["risk"].max()})
+
+
+def judge_transformer(checked: pd.DataFrame, warmest: pd.DataFrame) -> Verdict:
+    """Claim ``expr-transformer``: k heads and k neurons express every k-parity; no temperature is named."""
+    hard = checked.loc[checked["model"] == "transformer", "risk"].max()
+    numbers = {
+        "largest risk, hard attention": hard,
+        "risk at temperature 1/n": dict(zip(warmest["n"], warmest["risk"], strict=True)),
+    }
+    if warmest["risk"].max() < SMALL:
+        return Verdict("holds", "exact", numbers)
+    if hard < EXACT:
+        said = "With hard attention and the ReLU, or with a temperature of order 1/n²; at 1/n heads of norm 1 are blunt."
+        return Verdict("narrower range", "exact", numbers, said)
+    return Verdict("fails", "exact", numbers)
+
+
+def judge_smoothing(smoothed: pd.DataFrame) -> Verdict:
+    """Claim ``expr-smoothed``: eq. 2 has zero risk with the paper's activation, b > 0 (see :func:`shortfall`)."""
+    proved = bool((smoothed["miss"] > 0).all() and (smoothed["risk"] > 0).all())
+    least = smoothed.loc[smoothed["risk"].idxmin()]
+    numbers = {"least risk": least["risk"], "at k": int(least["k"]), "at b": least["smoothing"]}
+    said = "Zero risk with the ReLU, b = 0; for b > 0 the risk is positive for every k, and small with b."
+    return Verdict("fails", "proved", numbers, said) if proved else Verdict("open", "exact", numbers)
+
+
+def judge_dimension(checked: pd.DataFrame, warmest: pd.DataFrame) -> Verdict:
+    """Claim ``two-dimensions``: positions on a circle, d = 2, are enough whatever n and k."""
+    exponent = sharpening_exponent(warmest)
+    hard = checked.loc[checked["model"] == "transformer", "risk"].max()
+    numbers = {"exponent of n in norm over temperature": exponent, "largest risk, hard attention": hard}
+    if hard >= EXACT:
+        return Verdict("fails", "exact", numbers)
+    if exponent <= 1.1:
+        return Verdict("holds", "exact", numbers)
+    said = "Enough to express parity, if the norm of the heads over the temperature may grow like n²."
+    return Verdict("narrower range", "exact", numbers, said)
+
+
+def judge_other_data(found: pd.DataFrame) -> Verdict:
+    """Claim ``other-data``: section 3 also holds for other marginals and noisy labels."""
+    risk = found["risk"].tolist()
+    numbers = dict(zip(found["case"], risk, strict=True))
+    if risk[0] < EXACT and risk[1] < EXACT and risk[3] > 0:
+        said = (
+            "Proposition 3 holds for every law of the inputs; Proposition 4 where each bit of B is a fair coin given "
+            "the other bits; with labels flipped at the rate p the least risk is 4p(1 - p), not 0."
+        )
+        return Verdict("fails", "proved", numbers, said)
+    return Verdict("open", "exact", numbers)

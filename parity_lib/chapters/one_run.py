@@ -1,0 +1,61 @@
+"""One run from start to end: any setting of the live page, repeated with the library."""
+
+from __future__ import annotations
+
+import pandas as pd
+import torch
+
+from ..recipes import Recipe, budget
+from ..sampled_heads import SampledAttentionRisk
+from ..training import Run, population_risk
+
+BLIND, SIGNAL, NET = "label-free force", "parity signal", "net force"
+
+
+def setting(loss: str, code: str, temperature: float, optimiser: str, rate: float, updates: int) -> Recipe:
+    """A setting of the live page as a recipe of at most thirty epochs; ``repaired`` lets heads sample a position."""
+    sampled = loss == "repaired"
+    return Recipe(
+        name="one-run", about="one setting of the live page", loss="log" if sampled else loss,
+        head="sampled" if sampled else "zigzag", code=code, temperature=temperature, optimiser=optimiser,
+        learning_rate=rate, **budget(updates, 30),
+    )  # fmt: skip
+
+
+def risks(run: Run) -> pd.DataFrame:
+    """What one seed minimises, frame by frame: ``update`` and ``risk``, exact over all inputs."""
+    updates = torch.arange(len(run.risk)) * run.recipe.updates_per_epoch
+    return pd.DataFrame({"update": updates, "risk": run.risk[:, 0]})
+
+
+def forces(run: Run) -> pd.DataFrame:
+    """The forces on every head of one seed, by norm: ``update``, ``head``, ``force``, ``norm``.
+
+    The gradient of the exact risk, the net force, is the sum of a label-free force and the parity signal (see
+    :mod:`parity_lib.risk`). Heads that sample a position have the parity signal alone.
+    """
+    risk = population_risk(run.tasks, run.recipe)
+    parts: dict[str, object] = {SIGNAL: risk}
+    if not isinstance(risk, SampledAttentionRisk):
+        parts = {NET: risk, **dict(zip((BLIND, SIGNAL), risk.forces(), strict=True))}
+    frames = []
+    for name, part in parts.items():
+        norms = part.value_and_gradient(run.directions[:, 0])[1].norm(dim=-1)  # type: ignore[attr-defined]
+        table = pd.DataFrame(norms.numpy()).rename_axis(index="frame", columns="head").stack().rename("norm")
+        frames.append(table.reset_index().assign(force=name))
+    found = pd.concat(frames, ignore_index=True)
+    found["norm"] = found["norm"].where(found["norm"] > 1e-12 * found["norm"].max(), 0.0)  # rounding: no such force
+    return found.assign(head=found["head"] + 1, update=found["frame"] * run.recipe.updates_per_epoch)
+
+
+def ends(run: Run) -> pd.DataFrame:
+    """Where the heads of one seed end: ``head``, ``position`` (its favourite) and ``attention`` there."""
+    share, best = run.attention[-1, 0].max(-1)
+    return pd.DataFrame({"head": range(1, len(best) + 1), "position": best + 1, "attention": share})
+
+
+def outcome(run: Run) -> str:
+    """What became of the bits, in one sentence."""
+    found = "found" if run.committed.all() else "found by arg-max only" if run.recovered.all() else "not found"
+    start, end = run.risk[[0, -1], 0].tolist()
+    return f"{run.recipe.updates} updates, risk {start:.3g} to {end:.3g}; B = {list(run.task.bits)} is {found}."

@@ -184,7 +184,9 @@ def judge_transformer(checked: pd.DataFrame, warmest: pd.DataFrame) -> Verdict:
     if warmest["risk"].max() < SMALL:
         return Verdict("holds", "exact", numbers)
     if hard < EXACT:
-        said = "With hard attention and the ReLU, or with a temperature of order 1/n²; at 1/n heads of norm 1 are blunt."
+        said = (
+            "With hard attention and the ReLU, or with a temperature of order 1/n²; at 1/n heads of norm 1 are blunt."
+        )
         return Verdict("narrower range", "exact", numbers, said)
     return Verdict("fails", "exact", numbers)
 

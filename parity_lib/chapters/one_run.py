@@ -12,13 +12,16 @@ from ..training import Run, population_risk
 BLIND, SIGNAL, NET = "label-free force", "parity signal", "net force"
 
 
-def setting(loss: str, code: str, temperature: float, optimiser: str, rate: float, updates: int) -> Recipe:
+def setting(
+    loss: str, smoothing: float, temperature: float, code: str, optimiser: str, rate: float, updates: int
+) -> Recipe:
     """A setting of the live page as a recipe of at most thirty epochs; ``repaired`` lets heads sample a position."""
-    sampled = loss == "repaired"
+    sampled, length = loss == "repaired", budget(updates, 30)
     return Recipe(
         name="one-run", about="one setting of the live page", loss="log" if sampled else loss,
-        head="sampled" if sampled else "zigzag", code=code, temperature=temperature, optimiser=optimiser,
-        learning_rate=rate, **budget(updates, 30),
+        head="sampled" if sampled else "zigzag", code=code, smoothing=smoothing,
+        temperature=temperature, optimiser=optimiser, learning_rate=rate, epochs=length["epochs"],
+        updates_per_epoch=length["updates_per_epoch"],
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of all tests: the built quick book, a browser, a scheduler, and a tiny checkout before and after a build."""
+"""Fixtures of all tests: the built book in the smoke profile, a browser, a scheduler, and a tiny checkout before and after a build."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import matplotlib
 import pytest
 import torch
 from checkouts import ROOT, Checkout, make_checkout, parity
+from filelock import FileLock
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
@@ -35,11 +36,18 @@ FLAGS = [
 
 
 @pytest.fixture(scope="session")
-def quick_book() -> Path:
-    """The folder of the quick book, brought up to date (at no cost if it is)."""
-    done = parity("book")
+def smoke_book() -> Path:
+    """The folder of the book in the smoke profile, brought up to date (at no cost if it is)."""
+    with FileLock(ROOT / "build" / "smoke.lock"):  # tests may run side by side
+        done = parity("book", "--profile", "smoke")
     assert done.returncode == 0, done.stdout + done.stderr
-    return ROOT / "build" / "quick" / "html"
+    return ROOT / "build" / "smoke" / "html"
+
+
+@pytest.fixture(scope="session")
+def toy_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package without torch, for kernels that are to start soon."""
+    return make_checkout(tmp_path_factory.mktemp("package")).root
 
 
 @pytest.fixture(scope="module")  # no longer: its event loop is in the way of others

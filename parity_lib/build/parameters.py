@@ -76,16 +76,16 @@ class Parameter:
     def _accepts(self) -> TypeAdapter[Any]:
         """The declared type with its limits; a bool is no int, and an int may stand for a float."""
         kind = self.type.removeprefix("list[").removesuffix("]")
-        item: Any = Annotated[SCALARS[kind], Strict()]  # type: ignore[valid-type]
+        item: Any = Annotated[SCALARS[kind], Strict()]
         if self.allowed.startswith("{"):
             choices = tuple(_parsed(kind, choice.strip()) for choice in self.allowed[1:-1].split(","))
-            item = Literal[choices]  # type: ignore[valid-type]
+            item = Literal[choices]
         elif self.allowed:
             opening, low, high, closing = _INTERVAL.fullmatch(self.allowed).groups()  # type: ignore[union-attr]
-            limits = {"ge" if opening == "[" else "gt": _number(low), "le" if closing == "]" else "lt": _number(high)}
+            limits: Any = {"ge" if opening == "[" else "gt": _number(low), "le" if closing == "]" else "lt": _number(high)}
             if kind == "int":
                 limits = {sign: limit for sign, limit in limits.items() if abs(limit) != float("inf")}
-            item = Annotated[item, Field(**limits)]  # type: ignore[arg-type]
+            item = Annotated[item, Field(**limits)]
         return TypeAdapter(Annotated[list[item], Field(min_length=1)] if self.type.startswith("list[") else item)
 
 

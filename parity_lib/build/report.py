@@ -66,11 +66,14 @@ def conditions(run: Path) -> dict[str, str]:
 
 def times(run: Path) -> str:
     """Time and memory of every chapter."""
-    lines = [
-        (f"[](../notebooks/{name}.ipynb)", minutes(r.seconds), minutes(r.cpu_seconds or 0), f"{r.peak_memory_mb or '?'} MB")
-        for name, r in records(run).items()
-    ]
-    return markdown(pd.DataFrame(lines, columns=["chapter", "time", "processor time", "peak memory"]))
+    found = records(run)
+    columns = {
+        "chapter": [f"[](../notebooks/{name}.ipynb)" for name in found],
+        "time": [minutes(record.seconds) for record in found.values()],
+        "processor time": [minutes(record.cpu_seconds or 0) for record in found.values()],
+        "peak memory": [f"{record.peak_memory_mb or '?'} MB" for record in found.values()],
+    }
+    return markdown(pd.DataFrame(columns))
 
 
 def parameters(run: Path) -> str:

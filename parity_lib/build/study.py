@@ -212,8 +212,7 @@ def run_study(root: Path, name: str, cores: int, cluster: Path | None = None) ->
 
 def code_key(root: Path) -> str:
     """What a block depends on: the code that trains, and the pinned versions."""
-    files = [path for path in library(root, root / "parity_lib" / "training.py")]
-    return digest(root, [*files, root / "constraints.txt"])
+    return digest(root, [*library(root, root / "parity_lib" / "training.py"), root / "constraints.txt"])
 
 
 def _block_job(root: Path, grid: Grid, name: str, build: Path) -> None:

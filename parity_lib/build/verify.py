@@ -183,7 +183,8 @@ def answer(found: pd.DataFrame) -> str:
         return f"{total['differs']} values differ" + (f", and {left}." if total["not compared"] else ".")
     if not total["not compared"]:
         return "No mismatch: every value was compared."
-    return f"What was compared agrees, but {left}." if total["same"] + total["alike"] else f"Nothing was compared: {left}."
+    compared = total["same"] + total["alike"]
+    return f"What was compared agrees, but {left}." if compared else f"Nothing was compared: {left}."
 
 
 def report(found: pd.DataFrame, verbose: bool = False) -> str:

@@ -120,11 +120,12 @@ def library(root: Path, source: Path) -> list[Path]:
     """The files of the package that a notebook or module reaches by its imports, and theirs in turn."""
     finder = ModuleFinder([str(root)])  # what is not in the checkout is not followed
     try:
-        finder.load_module("__main__", io.StringIO(_code(source)), str(source), ("", "r", 1))
+        finder.load_module("__main__", io.StringIO(_code(source)), str(source), ("", "r", 1))  # type: ignore[arg-type]
     except (SyntaxError, ValueError):  # its own run will say so; until then it may depend on anything
         return sorted((root / "parity_lib").rglob("*.py"))
     finder.modules.pop("__main__")
-    return sorted(Path(module.__file__) for module in finder.modules.values() if module.__file__)
+    places = (getattr(module, "__file__", None) for module in finder.modules.values())
+    return sorted(Path(place) for place in places if place)
 
 
 def _code(source: Path) -> str:

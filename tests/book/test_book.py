@@ -45,14 +45,14 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def visit(browser: Browser, quick_book: Path, name: str) -> Iterator[Visit]:
+def visit(browser: Browser, smoke_book: Path, name: str) -> Iterator[Visit]:
     page = browser.new_page()
     seen = Visit(page)
     page.on("request", lambda request: seen.requests.append(request.url))
     page.on("requestfailed", lambda request: seen.errors.append(f"failed: {request.url}"))
     page.on("pageerror", lambda error: seen.errors.append(str(error)))
     page.on("console", lambda m: seen.errors.append(m.text) if m.type == "error" else None)
-    page.goto((quick_book / f"{name}.html").as_uri(), wait_until="load")
+    page.goto((smoke_book / f"{name}.html").as_uri(), wait_until="load")
     yield seen
     page.close()
 
@@ -131,8 +131,8 @@ def test_text_and_figures_are_readable(visit: Visit, mode: str) -> None:
         assert np.median(pixels[5:-5, 12:18]) > 0.85  # a label may stand in that strip
 
 
-def test_links_inside_the_book_lead_somewhere(quick_book: Path, name: str) -> None:
-    here = quick_book / f"{name}.html"
+def test_links_inside_the_book_lead_somewhere(smoke_book: Path, name: str) -> None:
+    here = smoke_book / f"{name}.html"
     html = here.read_text(encoding="utf-8")
     for link in set(re.findall(r'<a [^>]*href="([^"]+)"', html)):
         target, _, anchor = unquote(link).partition("#")
@@ -144,18 +144,18 @@ def test_links_inside_the_book_lead_somewhere(quick_book: Path, name: str) -> No
             assert re.search(rf'id="{re.escape(anchor)}"', path.read_text(encoding="utf-8")), link
 
 
-def test_no_page_names_an_asset_of_another_host(quick_book: Path) -> None:
+def test_no_page_names_an_asset_of_another_host(smoke_book: Path) -> None:
     """Every page, also those that no test opens: scripts, styles, pictures, frames and imports are local."""
     elsewhere = r"[\"'](?:https?:)?//"
     asset = rf"<(?:script|img|iframe|source)[^>]*\bsrc={elsewhere}|@import[^;]*//"
     asset += rf"|<link(?=[^>]*stylesheet)[^>]*href={elsewhere}"
-    for path in quick_book.rglob("*.html"):
+    for path in smoke_book.rglob("*.html"):
         assert re.search(asset, path.read_text(encoding="utf-8")) is None, path
 
 
-def test_a_reader_finds_pages_by_their_words_from_disk(browser: Browser, quick_book: Path) -> None:
+def test_a_reader_finds_pages_by_their_words_from_disk(browser: Browser, smoke_book: Path) -> None:
     page = browser.new_page()
-    page.goto((quick_book / "book/index.html").as_uri())
+    page.goto((smoke_book / "book/index.html").as_uri())
     page.keyboard.press("Control+k")
     page.keyboard.type("permanent")
     page.keyboard.press("Enter")
@@ -177,9 +177,9 @@ def reached_by_tab(page: Page, presses: int) -> list[str]:
     return seen
 
 
-def test_the_controls_are_reached_by_keyboard(browser: Browser, quick_book: Path) -> None:
+def test_the_controls_are_reached_by_keyboard(browser: Browser, smoke_book: Path) -> None:
     page = browser.new_page()
-    page.goto((quick_book / "notebooks/ledger.html").as_uri())
+    page.goto((smoke_book / "notebooks/ledger.html").as_uri())
     seen = "\n".join(reached_by_tab(page, 60))
     for control in ("search-button", "theme-switch-button", "The exact risk", "BUTTON", "SUMMARY"):
         assert control in seen, seen
@@ -187,7 +187,7 @@ def test_the_controls_are_reached_by_keyboard(browser: Browser, quick_book: Path
     page.keyboard.press("Enter")
     rows = page.locator(".ledger tbody tr:visible")
     assert rows.count() and all(row.get_attribute("data-verdict") == "fails" for row in rows.all())
-    page.goto((quick_book / "notebooks/figure2.html").as_uri())
+    page.goto((smoke_book / "notebooks/figure2.html").as_uri())
     slider = page.locator("figure.parity-circle input").first
     page.locator("figure.parity-circle button").first.focus()
     page.keyboard.press("Tab")
@@ -212,8 +212,8 @@ def test_jupyter_book_builds_the_clone_itself(tmp_path: Path) -> None:
     assert all((tmp_path / f"_build/html/{name}.html").is_file() for name in PAGES)
 
 
-def test_every_claim_is_decided_or_left_open_with_a_reason(quick_book: Path) -> None:
-    rows = json.loads((quick_book.parent / "results/ledger.json").read_text())["numbers"]["rows"]
+def test_every_claim_is_decided_or_left_open_with_a_reason(smoke_book: Path) -> None:
+    rows = json.loads((smoke_book.parent / "results/ledger.json").read_text())["numbers"]["rows"]
     assert set(rows) == set(CLAIMS)
     for claim, row in rows.items():
         assert row["verdict"] in VERDICTS
@@ -226,15 +226,15 @@ def test_every_module_is_in_the_reference() -> None:
     assert shown == {path.stem for path in (ROOT / "parity_lib").glob("*.py")} - {"__init__"}
 
 
-def test_no_page_knows_where_it_was_built(quick_book: Path) -> None:
-    for path in (*quick_book.rglob("*.html"), *quick_book.rglob("*.ipynb")):
+def test_no_page_knows_where_it_was_built(smoke_book: Path) -> None:
+    for path in (*smoke_book.rglob("*.html"), *smoke_book.rglob("*.ipynb")):
         text = path.read_text(encoding="utf-8")
         assert str(ROOT) not in text and "/ipykernel_" not in text, path
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_launch_and_download_buttons_lead_to_the_clean_notebook(quick_book: Path, chapter: str) -> None:
-    page = quick_book / f"{chapter}.html"
+def test_launch_and_download_buttons_lead_to_the_clean_notebook(smoke_book: Path, chapter: str) -> None:
+    page = smoke_book / f"{chapter}.html"
     html = page.read_text(encoding="utf-8")
     (link,) = set(re.findall(r'href="(https://mybinder\.org[^"]+)"', html))
     assert unquote(link).endswith(f"/gh/parity-lib/parity-lib/main?urlpath=lab/tree/{chapter}.ipynb")

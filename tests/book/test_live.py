@@ -44,9 +44,9 @@ def engine(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture
-def live(browser: Browser, quick_book: Any) -> Iterator[Page]:
+def live(browser: Browser, smoke_book: Any) -> Iterator[Page]:
     page = browser.new_page()
-    page.goto((quick_book / "book/live.html").as_uri(), wait_until="load")
+    page.goto((smoke_book / "book/live.html").as_uri(), wait_until="load")
     yield page
     page.close()
 
@@ -199,12 +199,12 @@ def test_a_story_reaches_its_end_in_seconds(live: Page, story: str, told: list[s
         assert lines[-1].startswith("heads that sample") and live.locator("#live-0-loss").input_value() == "repaired"
 
 
-def test_every_setting_leads_to_a_page_that_is_there(live: Page, quick_book: Any) -> None:
+def test_every_setting_leads_to_a_page_that_is_there(live: Page, smoke_book: Any) -> None:
     links = live.locator(".live form a").evaluate_all("nodes => nodes.map(node => node.getAttribute('href'))")
     assert len(links) == 9
     for link in links:
         page, _, section = link.removeprefix("../").partition("#")
-        assert f'id="{section}"' in (quick_book / page).read_text(encoding="utf-8") if section else (quick_book / page).is_file()
+        assert f'id="{section}"' in (smoke_book / page).read_text(encoding="utf-8") if section else (smoke_book / page).is_file()
 
 
 def test_the_page_opens_with_the_theorems_own_setting(live: Page) -> None:
@@ -302,10 +302,10 @@ def test_the_keyboard_is_enough(live: Page) -> None:
     assert live.locator(".live-step").inner_text() == "step 0"
 
 
-def test_a_finger_can_choose_bits(browser: Browser, quick_book: Any) -> None:
+def test_a_finger_can_choose_bits(browser: Browser, smoke_book: Any) -> None:
     phone = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = phone.new_page()
-    page.goto((quick_book / "book/live.html").as_uri(), wait_until="load")
+    page.goto((smoke_book / "book/live.html").as_uri(), wait_until="load")
     page.locator("#live-0-n").fill("40")
     spot = page.get_by_label("position 33", exact=True)
     spot.scroll_into_view_if_needed()
@@ -357,10 +357,10 @@ def test_a_run_that_leaves_the_range_of_numbers_says_so(live: Page) -> None:
     assert live.locator("[data-do=start]").is_enabled()
 
 
-def test_with_reduced_motion_only_the_end_is_drawn(browser: Browser, quick_book: Any) -> None:
+def test_with_reduced_motion_only_the_end_is_drawn(browser: Browser, smoke_book: Any) -> None:
     calm = browser.new_context(reduced_motion="reduce")
     page = calm.new_page()
-    page.goto((quick_book / "book/live.html").as_uri(), wait_until="load")
+    page.goto((smoke_book / "book/live.html").as_uri(), wait_until="load")
     page.evaluate(
         """() => { window.drawn = 0; new MutationObserver(() => { window.drawn++; }).observe(
             document.querySelector(".live-step"), {childList: true, characterData: true, subtree: true}); }"""
@@ -371,8 +371,8 @@ def test_with_reduced_motion_only_the_end_is_drawn(browser: Browser, quick_book:
     calm.close()
 
 
-def test_the_script_is_loaded_only_where_heads_are_trained(live: Page, quick_book: Any) -> None:
-    for page in quick_book.rglob("*.html"):
+def test_the_script_is_loaded_only_where_heads_are_trained(live: Page, smoke_book: Any) -> None:
+    for page in smoke_book.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert ("live.js" in text) == ('class="live' in text), page.name
 

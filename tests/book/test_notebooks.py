@@ -30,7 +30,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def executed(path: Path) -> dict[str, Any]:
-    return load(ROOT / "build/quick/src/notebooks" / path.name)
+    return load(ROOT / "build/smoke/src/notebooks" / path.name)
 
 
 @each_notebook
@@ -90,23 +90,23 @@ def test_the_ledger_collects_every_other_chapter() -> None:
 
 
 @each_chapter
-def test_the_quick_run_recorded_the_parameters_of_its_profile(path: Path, quick_book: Path) -> None:
+def test_the_quick_run_recorded_the_parameters_of_its_profile(path: Path, smoke_book: Path) -> None:
     values = check_parameters(path, load_profile(ROOT, "quick")[path.stem])
-    record = load(quick_book.parent / "records" / f"{path.stem}.json")
-    results = load(quick_book.parent / "results" / f"{path.stem}.json")
+    record = load(smoke_book.parent / "records" / f"{path.stem}.json")
+    results = load(smoke_book.parent / "results" / f"{path.stem}.json")
     assert record["parameters"] == values
     assert results["notebook"] == path.stem
-    assert read_parameters(quick_book.parent / "src/notebooks" / path.name) is not None
+    assert read_parameters(smoke_book.parent / "src/notebooks" / path.name) is not None
 
 
 @each_chapter
-def test_the_quick_run_warned_of_nothing(path: Path, quick_book: Path) -> None:
+def test_the_quick_run_warned_of_nothing(path: Path, smoke_book: Path) -> None:
     outputs = [output for cell in executed(path)["cells"] for output in cell.get("outputs", [])]
     assert [o for o in outputs if o["output_type"] == "error" or o.get("name") == "stderr"] == []
 
 
 @each_chapter
-def test_every_figure_says_what_is_to_be_seen(path: Path, quick_book: Path) -> None:
+def test_every_figure_says_what_is_to_be_seen(path: Path, smoke_book: Path) -> None:
     figures = 0
     for cell in executed(path)["cells"]:
         images = [o for o in cell.get("outputs", []) if "image/png" in o.get("data", {})]
@@ -134,7 +134,7 @@ def test_a_line_of_the_library_reruns_only_the_chapters_that_reach_it() -> None:
 
 
 @each_chapter
-def test_figures_are_drawn_for_one_width_so_that_their_text_has_one_size(path: Path, quick_book: Path) -> None:
+def test_figures_are_drawn_for_one_width_so_that_their_text_has_one_size(path: Path, smoke_book: Path) -> None:
     for cell in executed(path)["cells"]:
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
@@ -143,9 +143,9 @@ def test_figures_are_drawn_for_one_width_so_that_their_text_has_one_size(path: P
 
 
 @each_chapter
-def test_the_quick_run_fits_into_binder(path: Path, quick_book: Path) -> None:
+def test_the_quick_run_fits_into_binder(path: Path, smoke_book: Path) -> None:
     """One core and 2 GB, of which the server takes a part."""
-    record = load(quick_book.parent / "records" / path.name.replace(".ipynb", ".json"))
+    record = load(smoke_book.parent / "records" / path.name.replace(".ipynb", ".json"))
     assert record["peak_memory_mb"] < 1500
 
 
@@ -160,7 +160,7 @@ def test_the_playground_runs_fits_into_binder_and_ends_in_sliders(tmp_path: Path
     assert load(tmp_path / "records/playground.json")["peak_memory_mb"] < 1000
 
 
-def test_plain_papermill_gives_the_same_results_to_the_byte(quick_book: Path, tmp_path: Path) -> None:
+def test_plain_papermill_gives_the_same_results_to_the_byte(smoke_book: Path, tmp_path: Path) -> None:
     """One chapter is enough: what the others compute is tested to the bit where they get it from."""
     path = ROOT / "notebooks/architecture.ipynb"
     values = tmp_path / "values.yml"
@@ -171,4 +171,4 @@ def test_plain_papermill_gives_the_same_results_to_the_byte(quick_book: Path, tm
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     name = f"{path.stem}.json"
-    assert (tmp_path / "results" / name).read_bytes() == (quick_book.parent / "results" / name).read_bytes()
+    assert (tmp_path / "results" / name).read_bytes() == (smoke_book.parent / "results" / name).read_bytes()

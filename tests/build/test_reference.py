@@ -178,14 +178,14 @@ def text_of(page: Path) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", article)).split())
 
 
-def test_the_quick_book_agrees_with_the_reference(quick_book: Path) -> None:
+def test_the_smoke_book_agrees_with_the_reference(smoke_book: Path) -> None:
     done = parity("verify", "--verbose")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_start_page_shows_what_this_run_decided(quick_book: Path) -> None:
-    run = quick_book.parent
-    shown = text_of(quick_book / "book/index.html")
+def test_the_start_page_shows_what_this_run_decided(smoke_book: Path) -> None:
+    run = smoke_book.parent
+    shown = text_of(smoke_book / "book/index.html")
     kept = read_results(run / "results/ledger.json")["numbers"]["count"]
     counted = {verdict: kept[verdict] for verdict in VERDICTS if verdict in kept}
     assert f"{len(CLAIMS)} claims: {counted['holds']} hold as printed; " in shown
@@ -194,12 +194,12 @@ def test_the_start_page_shows_what_this_run_decided(quick_book: Path) -> None:
     assert f"settle on their bits in {as_rate(rates['figure2-signed']['committed'])} seeds" in shown
 
 
-def test_the_page_on_the_run_shows_its_record_and_the_comparison(quick_book: Path) -> None:
-    shown = text_of(quick_book / "book/run.html")
-    compared = verify(quick_book.parent, REFERENCE, chapters(quick_book.parent))
+def test_the_page_on_the_run_shows_its_record_and_the_comparison(smoke_book: Path) -> None:
+    shown = text_of(smoke_book / "book/run.html")
+    compared = verify(smoke_book.parent, REFERENCE, chapters(smoke_book.parent))
     assert "No mismatch. " + " ".join(HEADER) in shown
     assert " ".join(" ".join(row).replace("  ", " ") for row in table(compared)) in shown
-    for name, entry in records(quick_book.parent).items():
+    for name, entry in records(smoke_book.parent).items():
         assert entry["commit"] in shown and f"torch {entry['torch']} " in shown
         assert f"{minutes(entry['seconds'])} {entry['peak_memory_mb']} MB" in shown
         assert all(f"{key} {value}" in shown for key, value in entry["parameters"].items()), name

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import uuid4
 
 import pandas as pd
-from scipy.stats import binomtest
 
 AS_STATED = ("holds", "narrower range", "misprint", "fails", "open")
 """What becomes of a claim as a paper states it; *open* where the trials are too few to say."""
@@ -68,6 +67,8 @@ def wilson(successes: int, trials: int) -> Rate:
     if not whole or not 0 <= successes <= trials or trials < 1:
         raise ValueError(f"need 0 <= successes <= trials and trials >= 1 in whole numbers, got {given}")
     successes, trials = int(successes), int(trials)
+    from scipy.stats import binomtest  # a second to import, which those who only write results need not wait for
+
     interval = binomtest(successes, trials).proportion_ci(method="wilson")
     return Rate(successes, trials, float(interval.low), float(interval.high))
 

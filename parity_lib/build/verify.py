@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import ks_2samp
 
 from ..evidence import Rate, rate
 from .results import LEDGER, Record, ResultsError, as_rate, printable, read_record, read_results, read_table
@@ -144,6 +143,8 @@ def _columns(found: pd.Series, expected: pd.Series) -> str:
         return "alike" if rate(found).overlaps(rate(expected)) else "differs"
     if np.allclose(found, expected, rtol=TOLERANCE, atol=ROUNDING, equal_nan=True):
         return "same"
+    from scipy.stats import ks_2samp
+
     return "alike" if ks_2samp(found.dropna(), expected.dropna()).pvalue > CHANCE else "differs"
 
 

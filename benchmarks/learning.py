@@ -9,7 +9,7 @@ import torch
 from timing import in_turns
 from torch.utils.data import DataLoader, TensorDataset
 
-from parity_lib import LOSSES, RECIPES, Parity, PopulationRisk, MinibatchRisk, literal_prediction, train
+from parity_lib import LOSSES, RECIPES, MinibatchRisk, Parity, PopulationRisk, literal_prediction, train
 from parity_lib.attention import head_matrices
 from parity_lib.training import adam, initial_directions
 

@@ -18,8 +18,8 @@ import matplotlib.pyplot as plt
 import torch
 from timing import machine
 
-from parity_lib.figures.style import BLUE, GREY, ORANGE, use_style
 from parity_lib.build.report import benchmark_claims, markdown, records, shown
+from parity_lib.figures.style import BLUE, GREY, ORANGE, use_style
 
 ROOT = Path(__file__).parents[1]
 FULL = {

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .readout import zigzag
-from .task import is_whole, shape_of
+from .task import number, whole
 
 CODES = ("circle", "powers")
 MAX_LENGTH = 10_000_000
@@ -30,10 +30,8 @@ def positional_code(
     ``circle`` is the paper's, f = 1 alone (eq. 3). ``powers`` has f = 1, 2, 4, ... up to n/2, which tells
     neighbours apart. The table is shared between calls: do not write into it.
     """
-    if code not in CODES:
-        raise ValueError(f"unknown positional code {code!r}; known: {', '.join(CODES)}")
-    if not is_whole(n) or not 2 <= n <= MAX_LENGTH:
-        raise ValueError(f"n must be a whole number in 2..{MAX_LENGTH}, got {n!r}")
+    check_code(code)
+    n = whole(n, "n", 2, MAX_LENGTH)
     frequencies = [1] if code == "circle" else [2**i for i in range(max(1, int(math.log2(n))))]
     turns = torch.arange(1, n + 1, dtype=dtype, device=device) / n
     angles = [2 * math.pi * f * turns for f in frequencies]
@@ -45,16 +43,22 @@ def soft_attention(directions: Tensor, n: int, temperature: float, code: str = "
 
     Parameters
     ----------
-    directions : (..., heads, 2); column 0 is a_13 (multiplies sin), column 1 is a_14 (cos). With the code
+    directions : Tensor
+        (..., heads, 2); column 0 is a_13 (multiplies sin), column 1 is a_14 (cos). With the code
         ``powers`` there is such a pair for each frequency.
-    temperature : :math:`\tau > 0`.
+    n : int
+        number of positions.
+    temperature : float
+        :math:`\tau > 0`.
+    code : str
+        see :func:`positional_code`.
 
     Returns
     -------
-    (..., heads, n), each row a distribution over the positions.
+    Tensor
+        (..., heads, n), each row a distribution over the positions.
     """
-    check_temperature(temperature)
-    attention = torch.softmax(_scores(directions, n, code) / temperature, dim=-1)
+    attention = torch.softmax(scores(directions, n, code) / check_temperature(temperature), dim=-1)
     if attention.sum().isnan():  # a code has both signs, so an infinite direction gives some score of plus infinity
         raise ValueError(f"directions over the temperature {temperature:g} must be finite, got nan or inf")
     return attention
@@ -62,13 +66,13 @@ def soft_attention(directions: Tensor, n: int, temperature: float, code: str = "
 
 def hard_attention(directions: Tensor, n: int) -> Tensor:
     """Attention in the limit of zero temperature: each head reads its best position, (..., heads, n)."""
-    scores = _scores(directions, n)
-    if not scores.isfinite().all():
+    given = scores(directions, n)
+    if not given.isfinite().all():
         raise ValueError("directions must be finite, got nan or inf")
-    return torch.nn.functional.one_hot(scores.argmax(-1), n).to(directions.dtype)
+    return torch.nn.functional.one_hot(given.argmax(-1), n).to(directions.dtype)
 
 
-def _scores(directions: Tensor, n: int, code: str = "circle") -> Tensor:
+def scores(directions: Tensor, n: int, code: str = "circle") -> Tensor:
     """What every head gives every position before the softmax, (..., heads, n)."""
     if not isinstance(directions, Tensor) or not directions.is_floating_point():
         kind = directions.dtype if isinstance(directions, Tensor) else type(directions).__name__
@@ -117,28 +121,42 @@ def literal_prediction(x: Tensor, matrices: Tensor, k: int, temperature: float, 
 
     Parameters
     ----------
-    x : inputs in {0, 1}, (inputs, n).
-    matrices : any A_i, (heads, 4, 4).
+    x : Tensor
+        inputs in {0, 1}, (inputs, n).
+    matrices : Tensor
+        any A_i, (heads, 4, 4).
+    k : int
+        number of bits of the task.
+    temperature : float
+        :math:`\tau > 0`.
+    smoothing : float
+        b of the smoothed ReLU.
 
     Returns
     -------
-    predictions (inputs,).
+    Tensor
+        predictions, (inputs,).
     """
-    check_temperature(temperature)
-    if not isinstance(x, Tensor) or x.ndim != 2 or x.shape[1] < 2:
-        raise ValueError(f"inputs must have shape (inputs, n) with n of at least 2, got {shape_of(x)}")
-    if not isinstance(matrices, Tensor) or matrices.ndim != 3 or matrices.shape[1:] != (4, 4) or len(matrices) < 1:
-        raise ValueError(f"matrices must have shape (heads, 4, 4), got {shape_of(matrices)}")
+    if x.ndim != 2 or x.shape[1] < 2:
+        raise ValueError(f"inputs must have shape (inputs, n) with n of at least 2, got {tuple(x.shape)}")
+    if matrices.ndim != 3 or matrices.shape[1:] != (4, 4) or len(matrices) < 1:
+        raise ValueError(f"matrices must have shape (heads, 4, 4), got {tuple(matrices.shape)}")
     cls = torch.tensor([1, 0, 0, 0], dtype=x.dtype, device=x.device)
     tokens = embed(x)
-    scores = torch.einsum("a,hab,xjb->xhj", cls, matrices, tokens)
-    weights = torch.softmax(scores / temperature, dim=-1)
+    asked = torch.einsum("a,hab,xjb->xhj", cls, matrices, tokens)
+    weights = torch.softmax(asked / check_temperature(temperature), dim=-1)
     vectors = torch.einsum("xhj,xja->xha", weights, tokens)
     pooled = vectors.mean(dim=1)
     return zigzag(k * pooled[:, 0], k, smoothing)
 
 
-def check_temperature(temperature: float) -> None:
-    """Refuse a temperature that is not a positive finite number."""
-    if not (isinstance(temperature, int | float) and 0 < temperature < math.inf):
-        raise ValueError(f"temperature must be a positive finite number, got {temperature!r}")
+def check_temperature(temperature: float) -> float:
+    """A temperature as a float, refused if it is not a positive finite number."""
+    return number(temperature, "temperature")
+
+
+def check_code(code: str) -> str:
+    """The name of a positional code, refused if there is none of that name."""
+    if code not in CODES:
+        raise ValueError(f"unknown positional code {code!r}; known: {', '.join(CODES)}")
+    return code

@@ -1,4 +1,4 @@
-r"""Losses by name, and their split into a label-free part and a parity signal.
+r"""Losses by name or of your own, and their split into a label-free part and a parity signal.
 
 For labels in {-1, +1} every loss is :math:`\ell(y, \hat y) = A(\hat y) + y\, D(\hat y)` with
 :math:`A = (\ell_+ + \ell_-)/2` and :math:`D = (\ell_+ - \ell_-)/2`. The expectation of A never sees
@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
+
+Function = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,9 @@ class Loss:
 
     name: str
     formula: str
-    function: Callable[[Tensor, Tensor], Tensor]
-    kinked: bool
-    """True where a derivative of low order jumps: Fourier series then converge only algebraically."""
+    function: Function
+    kinked: bool | None = None
+    """True where a derivative of low order jumps: Fourier series then converge only algebraically. None: not known."""
 
     def __call__(self, label: Tensor, prediction: Tensor) -> Tensor:
         return self.function(label, prediction)
@@ -49,12 +52,7 @@ LOSSES: dict[str, Loss] = {
         # What the public code of November 2024 computes, on the paper's scale and on its own: there
         # labels and head live on {0, 1}, so the head is (1 - p)/2 and the sign of the label flips.
         Loss("sigmoid_hinge", "1 - y sigmoid(p)", lambda y, p: 1 - y * p.sigmoid(), kinked=False),
-        Loss(
-            "sigmoid_hinge_01",
-            "1 + y sigmoid((1 - p)/2)",
-            lambda y, p: 1 + y * ((1 - p) / 2).sigmoid(),
-            kinked=False,
-        ),
+        Loss("sigmoid_hinge_01", "1 + y sigmoid((1 - p)/2)", lambda y, p: 1 + y * ((1 - p) / 2).sigmoid(), False),
         Loss("tanh", "1 - y tanh(p)", lambda y, p: 1 - y * p.tanh(), kinked=False),
         Loss("linear", "1 - y p", lambda y, p: 1 - y * p, kinked=False),
         Loss("logistic", "log(1 + exp(-y p))", lambda y, p: -logsigmoid(y * p), kinked=False),
@@ -62,8 +60,28 @@ LOSSES: dict[str, Loss] = {
 }
 
 
-def find_loss(name: str) -> Loss:
-    """The loss called ``name``; an unknown name is a ValueError that lists the known ones."""
-    if not isinstance(name, str) or name not in LOSSES:
-        raise ValueError(f"unknown loss {name!r}; known: {', '.join(LOSSES)}")
-    return LOSSES[name]
+def find_loss(loss: str | Loss | Function) -> Loss:
+    """The loss of that name, or any function f(label, prediction) of tensors as a loss, entry by entry.
+
+    A name that is not known is a ValueError that lists those that are.
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if callable(loss):
+        return Loss(getattr(loss, "__name__", type(loss).__name__), "", checked(loss, "loss", "f(label, prediction)"))
+    if not isinstance(loss, str) or loss not in LOSSES:
+        raise ValueError(f"unknown loss {loss!r}; known: {', '.join(LOSSES)}")
+    return LOSSES[loss]
+
+
+def checked(function: Callable[..., Tensor], name: str, form: str, *more: Any) -> Callable[..., Tensor]:
+    """A function of somebody else's, after a trial: tensors of any shape in, one finite number for each entry out."""
+    some = torch.linspace(0, 1, 6, dtype=torch.float64).reshape(2, 3)
+    try:
+        found = function(some, *more) if more else function(1 - 2 * some.round(), some)
+    except Exception as error:
+        raise ValueError(f"{name} must be a function {form} of tensors; called, it says: {error}") from None
+    if not isinstance(found, Tensor) or found.shape != some.shape or not found.isfinite().all():
+        given = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise ValueError(f"{name} must be a function {form} with one finite number for each entry, got {given}")
+    return function

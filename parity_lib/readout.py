@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .task import is_whole
+from .losses import checked
+from .task import number, whole
+
+ReadOut = Callable[[Tensor, int], Tensor]
+"""What turns the sum S that k heads report into a prediction: (s, k) -> prediction, entry by entry."""
 
 
 def smoothed_relu(z: Tensor, smoothing: float) -> Tensor:
     r"""The paper's activation :math:`\sigma(z) = (z + \sqrt{z^2 + b}) / 2`; b = 0 is the ReLU."""
     check_smoothing(smoothing)
-    if smoothing == 0:
-        return z.relu()
-    return (z + (z * z + smoothing).sqrt()) / 2
+    return z.relu() if smoothing == 0 else (z + (z * z + smoothing).sqrt()) / 2
 
 
 def zigzag_weights(k: int) -> Tensor:
     r"""Output weights :math:`(-1)^q (8q - 4)` of the frozen head, q = 1..k."""
-    if not is_whole(k) or k < 1:
-        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
-    q = torch.arange(1, k + 1, dtype=torch.float64)
+    q = torch.arange(1, whole(k, "k", 1) + 1, dtype=torch.float64)
     return (1 - 2 * (q % 2)) * (8 * q - 4)
 
 
@@ -38,25 +39,21 @@ def zigzag(s: Tensor, k: int, smoothing: float) -> Tensor:
     return total
 
 
-def zigzag_and_slope(s: Tensor, k: int, smoothing: float) -> tuple[Tensor, Tensor]:
-    """:func:`zigzag` and its derivative at ``s``, without a graph: what minibatches spend their time on."""
-    check_smoothing(smoothing)
-    if smoothing == 0:  # piecewise linear: look the piece up
-        weights = zigzag_weights(k).to(s)
-        start = weights.new_zeros(1)
-        slopes = torch.cat([start, weights.cumsum(0)])
-        offsets = 1 + torch.cat([start, (weights * (0.5 - torch.arange(1, k + 1).to(s))).cumsum(0)])
-        piece = (s + 0.5).long().clamp_(0, k)
-        slope = slopes[piece]
-        return torch.addcmul(offsets[piece], slope, s), slope
-    value, slope = torch.ones_like(s), torch.zeros_like(s)
-    for q, weight in enumerate(zigzag_weights(k).tolist(), start=1):
-        z = s + (0.5 - q)
-        root = (z * z + smoothing).sqrt_()
-        relu = (z + root) / 2
-        value.add_(relu, alpha=weight)
-        slope.add_(relu / root, alpha=weight)
-    return value, slope
+@dataclass(frozen=True)
+class Zigzag:
+    """The paper's head at one smoothing, as a read-out."""
+
+    smoothing: float
+
+    def __call__(self, s: Tensor, k: int) -> Tensor:
+        return zigzag(s, k, self.smoothing)
+
+
+def find_readout(readout: ReadOut | None, smoothing: float, k: int) -> ReadOut:
+    """The paper's head, unless a function f(s, k) takes its place."""
+    if readout is None or isinstance(readout, Zigzag):
+        return readout or Zigzag(check_smoothing(smoothing))
+    return checked(readout, "readout", "f(s, k)", k)
 
 
 class FFNN1(torch.nn.Module):
@@ -64,17 +61,21 @@ class FFNN1(torch.nn.Module):
 
     Parameters
     ----------
-    inputs, neurons : sizes.
-    generator : draws the input weights and biases uniformly in :math:`\pm 1/\sqrt{\text{inputs}}`, the
+    inputs : int
+        number of inputs.
+    neurons : int
+        number of hidden neurons.
+    smoothing : float
+        b of the smoothed ReLU.
+    generator : torch.Generator, optional
+        draws the input weights and biases uniformly in :math:`\pm 1/\sqrt{\text{inputs}}`, the
         output weights in :math:`\pm 1/\sqrt{\text{neurons}}`; without one, everything starts at zero.
     """
 
     def __init__(self, inputs: int, neurons: int, smoothing: float = 0.0, generator: torch.Generator | None = None):
         super().__init__()
-        check_smoothing(smoothing)
-        if not all(is_whole(size) and size >= 1 for size in (inputs, neurons)):
-            raise ValueError(f"inputs and neurons must be whole numbers of at least 1, got {inputs!r} and {neurons!r}")
-        self.smoothing = smoothing
+        self.smoothing = check_smoothing(smoothing)
+        inputs, neurons = whole(inputs, "inputs", 1), whole(neurons, "neurons", 1)
 
         def weights(*shape: int, fan: int) -> torch.nn.Parameter:
             values = torch.zeros(shape, dtype=torch.float64)
@@ -119,7 +120,6 @@ class FFNN1(torch.nn.Module):
         return network
 
 
-def check_smoothing(smoothing: float) -> None:
-    """Refuse a smoothing that is not a non-negative finite number."""
-    if not (isinstance(smoothing, int | float) and 0 <= smoothing < math.inf):
-        raise ValueError(f"smoothing must be a non-negative finite number, got {smoothing!r}")
+def check_smoothing(smoothing: float) -> float:
+    """A smoothing as a float, refused if it is not a non-negative finite number."""
+    return number(smoothing, "smoothing", zero=True)

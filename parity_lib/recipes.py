@@ -6,15 +6,16 @@ The settings named after the code are facts read from the first author's public 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from .attention import check_temperature
-from .losses import find_loss
-from .readout import check_smoothing
-from .task import is_whole
+from .attention import check_code, check_temperature
+from .losses import Function, checked, find_loss
+from .readout import ReadOut, check_smoothing
+from .sampled_heads import SAMPLED_LOSSES
+from .task import number, whole
 
 HEADS = ("zigzag", "sampled", "product")
+MAX_UPDATES, MAX_BATCH = 10**7, 10**8
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,14 @@ class Recipe:
 
     name: str
     about: str
-    loss: str
+    loss: str | Function
+    """A name, or any function f(label, prediction) of tensors."""
     optimiser: str
     """``adam`` (torch's defaults apart from the rate) or ``gd``, plain gradient descent."""
     learning_rate: float
-    head: str = "zigzag"
-    """``zigzag`` (the paper's), ``sampled`` (heads sample a position) or ``product``; see sampled_heads."""
+    head: str | ReadOut = "zigzag"
+    """``zigzag`` (the paper's), ``sampled`` (heads sample a position), ``product`` (see sampled_heads), or any
+    function f(s, k) that reads the sum S of averaging heads."""
     code: str = "circle"
     """Positional code, see :func:`parity_lib.attention.positional_code`."""
     temperature: float = 1.0
@@ -47,26 +50,39 @@ class Recipe:
     updates_per_epoch: int = 105
 
     def __post_init__(self) -> None:
-        if self.head not in HEADS:
-            raise ValueError(f"head must be one of {', '.join(HEADS)}, got {self.head!r}")
-        if self.head == "zigzag":
+        if callable(self.head):
+            checked(self.head, "head", "f(s, k)", 1)
+        elif self.head not in HEADS:
+            raise ValueError(f"head must be one of {', '.join(HEADS)} or a function f(s, k), got {self.head!r}")
+        if self.head in ("zigzag", "product") or callable(self.head):
             find_loss(self.loss)
-        if (self.head == "product") != (self.batch is not None) and self.head != "zigzag":
+        elif self.loss not in SAMPLED_LOSSES:
+            raise ValueError(f"unknown loss {self.loss!r} for sampled attention; known: {', '.join(SAMPLED_LOSSES)}")
+        if (self.head == "sampled" and self.batch is not None) or (self.head == "product" and self.batch is None):
             raise ValueError("the product head trains on batches, the sampled head on exact gradients")
-        check_smoothing(self.smoothing)
-        check_temperature(self.temperature)
+        if self.head == "product" and self.loss != "linear":
+            raise ValueError(f"the product head minimises the linear loss, got {self.loss!r}")
         if self.optimiser not in ("adam", "gd"):
             raise ValueError(f"optimiser must be adam or gd, got {self.optimiser!r}")
-        if not isinstance(self.learning_rate, int | float) or not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be a positive finite number, got {self.learning_rate!r}")
-        for name in ("epochs", "updates_per_epoch"):
-            if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {getattr(self, name)!r}")
-
-        if self.batch is not None and (not is_whole(self.batch) or self.batch < 1):
-            raise ValueError(f"batch must be a whole number of at least 1, or None, got {self.batch!r}")
-        if not is_whole(self.temperature_power) or abs(self.temperature_power) > 4:
-            raise ValueError(f"temperature_power must be a whole number in -4..4, got {self.temperature_power!r}")
+        check_code(self.code)
+        if not isinstance(self.square_of_mean, bool):
+            raise ValueError(f"square_of_mean must be True or False, got {self.square_of_mean!r}")
+        if self.cube_share is not None and (self.batch is None or number(self.cube_share, "cube_share") > 1):
+            raise ValueError(f"cube_share must be in (0, 1] and goes with a batch, got {self.cube_share!r}")
+        plain = {
+            "learning_rate": number(self.learning_rate, "learning_rate"),
+            "temperature": check_temperature(self.temperature),
+            "temperature_power": whole(self.temperature_power, "temperature_power", -4, 4),
+            "smoothing": check_smoothing(self.smoothing),
+            "accuracy": None if self.accuracy is None else number(self.accuracy, "accuracy"),
+            "batch": None if self.batch is None else whole(self.batch, "batch", 1, MAX_BATCH),
+            "epochs": whole(self.epochs, "epochs", 1),
+            "updates_per_epoch": whole(self.updates_per_epoch, "updates_per_epoch", 1),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+        if self.updates > MAX_UPDATES:
+            raise ValueError(f"a recipe must have at most {MAX_UPDATES} updates, got {self.updates}")
 
     @property
     def updates(self) -> int:

@@ -1,145 +1,183 @@
-r"""The risk of the model, three ways: exact in O(Mn), by enumeration, and from samples.
+r"""The risk of the model: heads -> read-out -> expectation, three ways.
 
-The model reads the inputs only through :math:`S = \sum_j c_j x_j` (see
-:func:`parity_lib.attention.position_weights`). Write :math:`u = S - k/2 = \frac12\sum_j c_j z_j` with
-independent signs :math:`z_j = 2x_j - 1`, and split the loss as :math:`A(u) + y\,D(u)`. For every
-frequency :math:`\omega`
-
-.. math::
-    E\,e^{i\omega u} = \prod_j \cos\tfrac{\omega c_j}{2}, \qquad
-    E\,y\,e^{i\omega u} = (-i)^k \prod_{j \notin B} \cos\tfrac{\omega c_j}{2}
-    \prod_{j \in B} \sin\tfrac{\omega c_j}{2},
-
-so two Fourier series, one for A and one for D, turn the mean over :math:`2^n` inputs into
-
-.. math::
-    R(c) = \alpha_0 + \sum_{m=1}^{M} \alpha_m \prod_j \cos h_m c_j
-    + \sum_{m=1}^{M} \beta_m \prod_{j \notin B} \cos h_m c_j \prod_{j \in B} \sin h_m c_j .
-
-The first sum never sees B (the *label-free* part); the second is the *parity signal*. Both products
-are at most 1 in size, so the coefficients left out bound the error.
+Directions become attention, the attention's mean becomes weights c of the positions, and the expectation of the
+loss is a function of these weights: :class:`PopulationRisk` computes it exactly in O(Mn) by the series of
+:mod:`parity_lib.series`, :class:`EnumeratedRisk` as a mean over all inputs, :class:`MinibatchRisk` from samples.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from copy import copy
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from .attention import check_temperature, position_weights, positional_code, soft_attention
-from .losses import Loss, find_loss
-from .readout import check_smoothing, zigzag, zigzag_and_slope
-from .task import Parity, as_tasks, binary_digits, is_whole, shape_of
+from .attention import check_code, check_temperature, position_weights, positional_code, scores, soft_attention
+from .losses import Function, Loss, find_loss
+from .minibatch import Inputs, sum_mean
+from .readout import ReadOut, find_readout, zigzag
+from .series import MAX_FREQUENCIES, Series, fourier_series
+from .task import Parity, as_tasks, number, whole
 
-MAX_FREQUENCIES = 16_384
 Evaluation = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""A point (rows, ...) -> its value (rows,) and its gradient (rows, ...)."""
 ENUMERATION_LIMIT = 2**31  # bytes of the table of all inputs
-CELLS = 2**18  # (frequency, row, position) cells worked on at once: three such tables stay in the processor's cache
 
 
-class _Risk:
-    """What the risks share: the setting, its checks, and directions -> attention -> risk."""
+class Risk:
+    """Heads, and the expectation of what they read.
+
+    Parameters
+    ----------
+    task : Parity or sequence of them
+        with equal n and k; if there are several, row i of the directions is judged on task i.
+    temperature : float
+        of the softmax.
+    code : str
+        the positional code, see :func:`parity_lib.attention.positional_code`.
+    expectation : callable
+        attention (rows, heads, n) -> value (rows,) and gradient (rows, heads, n).
+    """
 
     def __init__(
-        self,
-        task: Parity | Sequence[Parity],
-        loss: str = "squared_hinge",
-        temperature: float = 1.0,
-        smoothing: float = 1e-2,
-        code: str = "circle",
+        self, task: Parity | Sequence[Parity], temperature: float, code: str, expectation: Evaluation | None = None
     ) -> None:
-        check_temperature(temperature)
-        check_smoothing(smoothing)
         self.tasks = as_tasks(task)
         self.n, self.k = self.tasks[0].n, self.tasks[0].k
-        self.loss: Loss = find_loss(loss)
-        self.temperature, self.smoothing, self.code = float(temperature), float(smoothing), code
-        positional_code(self.n, code)  # refuses an unknown code
+        self.temperature, self.code = check_temperature(temperature), check_code(code)
+        if expectation is not None:
+            self.expectation = expectation
 
     def __call__(self, directions: Tensor) -> Tensor:
         """Risk of heads with the given directions: (..., heads, 2) -> (...), differentiable once."""
-        return self.of_attention(self._attention(directions))
-
-    def value_and_gradient(self, directions: Tensor) -> tuple[Tensor, Tensor]:
-        """Risk (...) and its gradient (..., heads, 2), without a graph: a training step."""
-        leaf = directions.detach().requires_grad_()
-        with torch.enable_grad():
-            value = self(leaf)
-            (gradient,) = torch.autograd.grad(value.sum(), leaf)
-        return value.detach(), gradient
-
-    def _attention(self, directions: Tensor) -> Tensor:
-        attention = soft_attention(directions, self.n, self.temperature, self.code)
-        if len(self.tasks) > 1 and directions.shape[:-2] != (len(self.tasks),):
-            raise ValueError(
-                f"directions must have shape ({len(self.tasks)}, heads, {directions.shape[-1]}), one row per task, "
-                f"got {tuple(directions.shape)}"
-            )
-        return attention
+        return self.of_attention(soft_attention(directions, self.n, self.temperature, self.code))
 
     def of_attention(self, attention: Tensor) -> Tensor:
-        """Risk as a function of the attention itself, (..., heads, n) -> (...)."""
-        return self.of_weights(position_weights(attention, self.k))
+        """Risk as a function of the attention itself, (..., heads, n) -> (...), differentiable once."""
+        self.check_rows(attention)
+        flat = attention.reshape(-1, *attention.shape[-2:])
+        return ValueWithGradient.apply(flat, self.expectation).reshape(attention.shape[:-2])
+
+    @torch.no_grad()
+    def value_and_gradient(self, directions: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Risk (...) and its gradient (..., heads, 2), the softmax's part in closed form too: a training step.
+
+        With the gradient g on the attention :math:`\gamma` of a head,
+        :math:`\partial R / \partial a = \frac{1}{\tau} \sum_j \gamma_j (g_j - \sum_l \gamma_l g_l)\, \mathrm{pos}(j)`.
+        Directions that are not finite are not refused here; what comes out is not finite either.
+        """
+        attention = torch.softmax(scores(directions, self.n, self.code) / self.temperature, -1)
+        self.check_rows(attention)
+        value, by_attention = self.expectation(attention.reshape(-1, *attention.shape[-2:]))
+        pull = attention * by_attention.reshape(attention.shape)
+        pull.addcmul_(attention, pull.sum(-1, keepdim=True), value=-1)
+        table = positional_code(self.n, self.code, directions.dtype, directions.device)
+        return value.reshape(attention.shape[:-2]), (pull @ table).div_(self.temperature)
+
+    def check_rows(self, attention: Tensor) -> None:
+        if len(self.tasks) > 1 and attention.shape[:-2] != (len(self.tasks),):
+            raise ValueError(
+                f"directions must have shape ({len(self.tasks)}, heads, 2), one row per task, "
+                f"got {tuple(attention.shape[:-1])} and a pair or more"
+            )
+
+    def bits(self, rows: torch.Size, device: torch.device) -> Tensor:
+        """Positions of B from 0 for each of the rows, (*rows, k)."""
+        bits = torch.tensor([task.indices for task in self.tasks], device=device)
+        return (bits if len(bits) > 1 else bits[0]).expand(*rows, -1)
+
+
+class AveragingRisk(Risk):
+    """Heads that average: all that is read is the weight c of every position, so the risk is a function of it."""
+
+    def __init__(self, task: Parity | Sequence[Parity], temperature: float, code: str, by_weights: Evaluation) -> None:
+        super().__init__(task, temperature, code)
+        self.by_weights = by_weights
+
+    def expectation(self, attention: Tensor) -> tuple[Tensor, Tensor]:
+        """Value and gradient as a function of the attention (rows, heads, n)."""
+        value, gradient = self.by_weights(position_weights(attention, self.k))
+        return value, (gradient * (self.k / attention.shape[1])).unsqueeze(1).expand(attention.shape)
 
     def of_weights(self, weights: Tensor) -> Tensor:
-        """Risk as a function of the position weights c, (..., n) -> (...); they must sum to k."""
-        if not isinstance(weights, Tensor) or weights.ndim < 1 or weights.shape[-1] != self.n:
-            raise ValueError(f"weights must have shape (..., {self.n}), got {shape_of(weights)}")
+        """Risk as a function of the position weights c, (..., n) -> (...), differentiable once."""
+        if weights.ndim < 1 or weights.shape[-1] != self.n:
+            raise ValueError(f"weights must have shape (..., {self.n}), got {tuple(weights.shape)}")
         if not weights.isfinite().all():
             raise ValueError("weights must be finite, got nan or inf")
         flat = weights.reshape(-1, self.n)
-        return _ValueWithGradient.apply(flat, self._evaluate).reshape(weights.shape[:-1])
-
-    def _evaluate(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Value (rows,) and gradient (rows, n) at position weights (rows, n)."""
-        raise NotImplementedError
-
-    def _loss_and_slope(self, s: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Loss of the zigzag head at sums ``s``, and its derivative with respect to them; any shape."""
-        prediction, head_slope = zigzag_and_slope(s, self.k, self.smoothing)
-        with torch.enable_grad():
-            leaf = prediction.requires_grad_()
-            loss = self.loss(labels, leaf)
-            (loss_slope,) = torch.autograd.grad(loss.sum(), leaf)
-        return loss.detach(), loss_slope * head_slope
-
-    def _bits(self, device: torch.device) -> Tensor:
-        """Positions of B from 0, (tasks, k)."""
-        return torch.tensor([task.indices for task in self.tasks], device=device)
+        return ValueWithGradient.apply(flat, self.by_weights).reshape(weights.shape[:-1])
 
 
-class PopulationRisk(_Risk):
+class SeriesRisk(AveragingRisk):
+    """Averaging heads whose expected loss is given by its Fourier series."""
+
+    def __init__(self, task: Parity | Sequence[Parity], temperature: float, code: str, series: Series) -> None:
+        super().__init__(task, temperature, code, lambda c: series.sums(c, self.bits(c.shape[:1], c.device)))
+        self.series = series
+
+    @property
+    def frequencies(self) -> int:
+        """M in use."""
+        return self.series.frequencies
+
+    def of_weights(self, weights: Tensor) -> Tensor:
+        """Risk as a function of the position weights c, (..., n) -> (...); none negative, and they must sum to k."""
+        slack = torch.finfo(weights.dtype).eps ** 0.5
+        found = super().of_weights(weights)
+        if (weights < -slack).any() or ((weights.sum(-1) - self.k).abs() > slack * self.n).any():
+            raise ValueError(f"weights must not be negative and must sum to k = {self.k}")
+        return found
+
+    def forces(self) -> tuple[SeriesRisk, SeriesRisk]:
+        """The label-free part and the parity signal, as two risks that add up to that of the series."""
+        free, parity = (SeriesRisk(self.tasks, self.temperature, self.code, part) for part in self.series.parts())
+        return free, parity
+
+
+class PopulationRisk(SeriesRisk):
     r"""Exact population risk over all :math:`2^n` inputs in O(Mn) time and memory that does not grow with M.
 
     Parameters
     ----------
-    task : a parity, or a sequence of them with equal n and k (then row i of the directions is
-        judged on task i).
-    loss : a name in :data:`parity_lib.losses.LOSSES`.
-    temperature : :math:`\tau > 0` of the softmax.
-    smoothing : b of the smoothed ReLU; 0 is the ReLU.
-    code : the positional code, see :func:`parity_lib.attention.positional_code`.
-    accuracy : wanted bound on the truncation error of the value. Default 1e-12 for smooth losses and
+    task : Parity or sequence of them
+        with equal n and k (then row i of the directions is judged on task i).
+    loss : str or callable
+        a name in :data:`parity_lib.losses.LOSSES`, or any function f(label, prediction) of tensors.
+    temperature : float
+        :math:`\tau > 0` of the softmax.
+    smoothing : float
+        b of the smoothed ReLU; 0 is the ReLU.
+    code : str
+        the positional code, see :func:`parity_lib.attention.positional_code`.
+    readout : callable, optional
+        any function f(s, k) of the sum S that takes the place of the paper's head; it must be defined from -1 to k + 1.
+    accuracy : float, optional
+        wanted bound on the truncation error of the value. Default 1e-12 for smooth losses and
         1e-5 for losses with a kink, using at most 16 384 frequencies.
-    frequencies : the number of frequencies M itself, instead of ``accuracy``.
+    frequencies : int, optional
+        the number of frequencies M itself, instead of ``accuracy``.
 
     Attributes
     ----------
-    frequencies : M in use.
-    error_bound : proven bound on the truncation error of the value, for any directions.
+    series : Series
+        the coefficients in use.
+    frequencies : int
+        M in use.
+    error_bound : float
+        bound on the truncation error of the value, for any directions. It rests on the decay of the coefficients
+        beyond the 131 072 that are computed, see :func:`parity_lib.series.fourier_series`; infinite for a loss that jumps.
 
     Notes
     -----
     A smooth loss with smoothing 1e-2 is exact to rounding with one or two hundred frequencies. With a
     kink in the loss, or with smoothing 0, the series converges algebraically. Where 16 384 frequencies
     do not reach ``accuracy`` and there are no more inputs than that (n <= 14), the mean over the inputs
-    is as cheap and has no error at all, so it is taken instead. Largest errors of the series measured at
-    n = 12, k = 3 and temperatures down to 1/n^2, value and gradient (``benchmarks/accuracy.py``): squared
+    is as cheap and has no error at all, so it is taken instead (``over_inputs``). Largest errors of the series measured
+    at n = 12, k = 3 and temperatures down to 1/n^2, value and gradient (``benchmarks/accuracy.py``): squared
     hinge 7e-7 and 1e-3, or 3e-7 and 5e-2 with the ReLU; hinge 6e-6 and 2e-2, or 4e-5 and 7e-3 with the
     ReLU; sigmoid hinge with the ReLU 2e-9 and 6e-5.
 
@@ -159,94 +197,47 @@ class PopulationRisk(_Risk):
     def __init__(
         self,
         task: Parity | Sequence[Parity],
-        loss: str = "squared_hinge",
+        loss: str | Loss | Function = "squared_hinge",
         temperature: float = 1.0,
         smoothing: float = 1e-2,
         code: str = "circle",
         *,
+        readout: ReadOut | None = None,
         accuracy: float | None = None,
         frequencies: int | None = None,
     ) -> None:
-        super().__init__(task, loss, temperature, smoothing, code)
-        self._over_inputs: EnumeratedRisk | None = None
-        series = fourier_series(self.loss.name, self.k, self.smoothing)
+        k = as_tasks(task)[0].k
+        self.loss, self.readout, self.smoothing = find_loss(loss), find_readout(readout, smoothing, k), float(smoothing)
+        series, self.over_inputs = fourier_series(self.loss, self.readout, k), False
         if frequencies is None:
-            if accuracy is None:
-                accuracy = 1e-5 if self.loss.kinked else 1e-12
-            if not isinstance(accuracy, int | float) or not 0 < accuracy < math.inf:
-                raise ValueError(f"accuracy must be a positive finite number, got {accuracy!r}")
-            enough = (series.tail <= max(accuracy, float(series.tail[-1]))).nonzero()[0].item()
-            frequencies = max(32, int(enough))
-            if series.tail[-1] > accuracy and 2**self.n <= MAX_FREQUENCIES:
-                self._over_inputs = EnumeratedRisk(self.tasks, loss, temperature, smoothing, code)
-        if not is_whole(frequencies) or not 1 <= frequencies <= MAX_FREQUENCIES:
+            smooth = series.tail[-1] <= 1e-12 if self.loss.kinked is None else not self.loss.kinked
+            accuracy = (1e-12 if smooth else 1e-5) if accuracy is None else number(accuracy, "accuracy")
+            frequencies = max(32, series.needed(accuracy))
+            self.over_inputs = bool(series.tail[-1] > accuracy) and 2 ** as_tasks(task)[0].n <= MAX_FREQUENCIES
+        elif frequencies not in range(1, MAX_FREQUENCIES + 1):
             raise ValueError(f"frequencies must be in 1..{MAX_FREQUENCIES}, got {frequencies!r}")
-        self.frequencies = frequencies
-        self.error_bound = float(series.tail[frequencies])
-        self._step = math.pi / series.period
-        self._constant = float(series.label_free[0])
-        drift = series.label_free[1 : frequencies + 1]
-        self._label_free = drift if drift.any() else None  # none for a loss const - y g(prediction)
-        self._parity = series.parity[1 : frequencies + 1]
-        outside = torch.ones(len(self.tasks), self.n).scatter_(1, self._bits(torch.device("cpu")), 0)
-        self._order = outside.argsort(dim=1, stable=True)  # (tasks, n): the positions, those in B first
-
-    def __call__(self, directions: Tensor) -> Tensor:
-        """Risk of heads with the given directions: (..., heads, 2) -> (...), differentiable once."""
-        return _ValueWithGradient.apply(directions, self.value_and_gradient)
-
-    @torch.no_grad()
-    def value_and_gradient(self, directions: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Risk (...) and its gradient (..., heads, 2), the softmax's part in closed form too.
-
-        With the gradient g on the position weights,
-        :math:`\partial R / \partial a = \frac{k}{m\tau} \sum_j \gamma_j (g_j - \sum_l \gamma_l g_l)\, \mathrm{pos}(j)`.
-        """
-        attention = self._attention(directions)
-        weights = position_weights(attention, self.k)
-        value, by_weight = self._evaluate(weights.reshape(-1, self.n))
-        pull = attention * by_weight.reshape(weights.shape).unsqueeze(-2)
-        pull.addcmul_(attention, pull.sum(-1, keepdim=True), value=-1)
-        table = positional_code(self.n, self.code, directions.dtype, directions.device)
-        scale = self.k / directions.shape[-2] / self.temperature
-        return value.reshape(weights.shape[:-1]), (pull @ table).mul_(scale)
-
-    def forces(self) -> tuple[PopulationRisk, PopulationRisk]:
-        """The label-free part and the parity signal, as two risks that add up to this one (to ``error_bound``)."""
-        label_free, parity = copy(self), copy(self)
-        label_free._over_inputs = parity._over_inputs = None
-        label_free._parity = torch.zeros_like(self._parity)
-        parity._label_free = None
-        parity._constant = 0.0
-        return label_free, parity
-
-    def _evaluate(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        if self._over_inputs is not None:
-            return self._over_inputs._evaluate(weights)
-        label_free = None if self._label_free is None else self._label_free.to(weights)
-        parity = self._parity.to(weights)
-        order = self._order.to(weights.device).expand(weights.shape)
-        with torch.inference_mode():  # nothing to record: saves an eighth of the time at n = 20
-            pieces = [
-                trigonometric_sums(c, self.k, self._step, label_free, parity)
-                for c in weights.gather(1, order).split(max(1, CELLS // 32 // self.n))
-            ]
-        value, gradient = pieces[0] if len(pieces) == 1 else map(torch.cat, zip(*pieces, strict=True))
-        return value + self._constant, torch.empty_like(weights).scatter_(1, order, gradient)
+        super().__init__(task, temperature, code, series.cut(int(frequencies)))
+        self.error_bound = 0.0 if self.over_inputs else float(series.tail[self.frequencies])
+        if self.over_inputs:
+            self.by_weights = EnumeratedRisk(task, loss, temperature, smoothing, code, readout=readout).by_weights
 
 
-class EnumeratedRisk(_Risk):
-    """The same risk as a mean over all 2^n inputs: the oracle for :class:`PopulationRisk`."""
+class EnumeratedRisk(AveragingRisk):
+    """The same risk as a mean over all 2^n inputs: the oracle for :class:`PopulationRisk`, with the same parameters."""
 
     def __init__(
         self,
         task: Parity | Sequence[Parity],
-        loss: str = "squared_hinge",
+        loss: str | Loss | Function = "squared_hinge",
         temperature: float = 1.0,
         smoothing: float = 1e-2,
         code: str = "circle",
+        *,
+        readout: ReadOut | None = None,
     ) -> None:
-        super().__init__(task, loss, temperature, smoothing, code)
+        super().__init__(task, temperature, code, self.over_inputs)
+        self.loss, self.readout = find_loss(loss), find_readout(readout, smoothing, self.k)
+        self.smoothing = float(smoothing)
         needed = 2**self.n * self.n * 8
         if needed > ENUMERATION_LIMIT:
             raise ValueError(
@@ -254,36 +245,49 @@ class EnumeratedRisk(_Risk):
                 f"PopulationRisk computes the same risk for any n, use it for n > 23"
             )
 
-    def _evaluate(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        inputs = self.tasks[0].cube(weights.dtype).to(weights.device)
-        values, gradients = torch.zeros(len(weights)).to(weights), torch.zeros_like(weights)
-        for i, row in enumerate(weights):
-            labels = self.tasks[i % len(self.tasks)].labels(inputs)
-            for x, y in zip(inputs.split(2**14), labels.split(2**14), strict=True):
-                loss, slope = self._loss_and_slope(x @ row, y)
-                values[i] += loss.sum() / len(inputs)
-                gradients[i] += slope @ x / len(inputs)
-        return values, gradients
+    @cached_property
+    def inputs(self) -> tuple[Tensor, Tensor]:
+        """All inputs (2^n, n), and their labels under each task (tasks, 2^n)."""
+        x = self.tasks[0].cube()
+        return x, torch.stack([task.labels(x) for task in self.tasks])
+
+    def over_inputs(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Value (rows,) and gradient (rows, n) at position weights (rows, n)."""
+        value, gradient = weights.new_zeros(len(weights)), torch.zeros_like(weights)
+        size = max(64, 2**20 // max(1, len(weights)))
+        inputs, labels = self.inputs
+        for x, y in zip(inputs.split(size), labels.split(size, dim=1), strict=True):
+            x, y = x.to(weights), y.to(weights)
+            s = (weights.detach() @ x.T).requires_grad_()
+            with torch.enable_grad():
+                loss = self.loss(y.expand(s.shape), self.readout(s, self.k))
+                (slope,) = torch.autograd.grad(loss.sum(), s)
+            value += loss.detach().sum(-1) / len(inputs)
+            gradient += slope @ x / len(inputs)
+        return value, gradient
 
 
-class MinibatchRisk(_Risk):
+class MinibatchRisk(AveragingRisk):
     """Mean loss on a minibatch, drawn anew at every call; each row of directions has its own data.
 
     Parameters
     ----------
-    batch : examples per call and row.
-    generators : one per row, the source of its data.
-    cube_share : None draws uniform inputs with replacement. A number in (0, 1] fixes for each row a
+    task, loss, temperature, smoothing, code, readout
+        as for :class:`PopulationRisk`.
+    batch : int
+        examples per call and row.
+    generators : sequence of torch.Generator
+        one per row, the source of its data.
+    cube_share : float, optional
+        None draws uniform inputs with replacement. A number in (0, 1] fixes for each row a
         random share of all 2^n inputs and walks through it in shuffled epochs without replacement,
         as a data loader does; the last batch of an epoch is smaller.
     """
 
-    GROUP = 10  # positions per look-up table
-
     def __init__(
         self,
         task: Parity | Sequence[Parity],
-        loss: str,
+        loss: str | Loss | Function,
         temperature: float,
         smoothing: float,
         code: str = "circle",
@@ -291,67 +295,30 @@ class MinibatchRisk(_Risk):
         batch: int,
         generators: Sequence[torch.Generator],
         cube_share: float | None = None,
+        readout: ReadOut | None = None,
     ) -> None:
-        super().__init__(task, loss, temperature, smoothing, code)
-        if not is_whole(batch) or batch < 1:
-            raise ValueError(f"batch must be a whole number of at least 1, got {batch!r}")
-        if cube_share is not None and not 0 < cube_share <= 1:
-            raise ValueError(f"cube_share must be in (0, 1], got {cube_share!r}")
-        if cube_share is not None and self.n > 24:
-            raise ValueError(f"a share of the cube needs n <= 24, got n = {self.n}; use cube_share=None")
-        self.batch, self.generators = batch, list(generators)
-        self._groups = math.ceil(self.n / self.GROUP)
-        self._table = binary_digits(torch.arange(2**self.GROUP), self.GROUP)  # (1024, 10)
-        self._pool: Tensor | None = None
-        if cube_share is not None:
-            size = max(1, int(cube_share * 2**self.n))
-            self._pool = self._shuffles(2**self.n)[:, :size].to(torch.int32)
-            self._cursor = size  # the first call starts an epoch
-        signs = torch.ones(len(self.tasks), self._groups * self.GROUP, dtype=torch.int64)
-        signs.scatter_(1, self._bits(signs.device), -1)
-        grouped = signs.reshape(len(self.tasks), self._groups, 1, self.GROUP)
-        self._signs = torch.where(self._table.bool(), grouped, 1).prod(-1)  # (tasks, groups, 1024)
+        super().__init__(task, temperature, code, self.over_batch)
+        self.loss, self.readout = find_loss(loss), find_readout(readout, smoothing, self.k)
+        self.inputs = drawn_inputs(self.n, batch, generators, cube_share)
 
-    def draw(self) -> Tensor:
-        """Inputs of the next batch as codes of ``GROUP`` bits: (rows, groups, examples)."""
-        if self._pool is None:
-            shape = (self._groups, self.batch)
-            return torch.stack(
-                [torch.randint(2**self.GROUP, shape, generator=g, device=g.device) for g in self.generators]
-            )
-        if self._cursor >= self._pool.shape[1]:
-            order = self._shuffles(self._pool.shape[1])
-            self._pool = self._pool.gather(1, order)
-            self._cursor = 0
-        codes = self._pool[:, self._cursor : self._cursor + self.batch].to(torch.int64)
-        self._cursor += self.batch
-        shifts = torch.arange(self._groups, device=codes.device).reshape(1, -1, 1) * self.GROUP
-        return (codes.unsqueeze(1) >> shifts) & (2**self.GROUP - 1)
-
-    def _shuffles(self, count: int) -> Tensor:
-        return torch.stack([torch.randperm(count, generator=g, device=g.device) for g in self.generators])
-
-    def _evaluate(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        if len(weights) != len(self.generators):
-            raise ValueError(f"expected {len(self.generators)} rows, one per generator, got {len(weights)}")
-        codes = self.draw()
-        rows, _, examples = codes.shape
-        labels = self._signs.to(weights).expand(rows, -1, -1).gather(2, codes).prod(1)
-        table = self._table.to(weights)
-        padded = torch.nn.functional.pad(weights, (0, self._groups * self.GROUP - self.n))
-        partial_sums = padded.reshape(rows, self._groups, self.GROUP) @ table.T
-        s = partial_sums.gather(2, codes).sum(1)
-        pieces = [  # small enough for the processor's cache
-            self._loss_and_slope(part, y)
-            for part, y in zip(s.reshape(-1).split(2**16), labels.reshape(-1).split(2**16), strict=True)
-        ]
-        values, slopes = (torch.cat(part).reshape(rows, examples) for part in zip(*pieces, strict=True))
-        by_code = torch.zeros_like(partial_sums).scatter_add_(2, codes, slopes.unsqueeze(1).expand_as(codes))
-        gradient = (by_code @ table).reshape(rows, -1)[:, : self.n] / examples
-        return values.mean(-1), gradient
+    def over_batch(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Value (rows,) and gradient (rows, n) at position weights (rows, n), on the next batch."""
+        bits, span = self.bits(weights.shape[:1], weights.device), self.inputs.advance(weights)
+        return sum_mean(weights.detach(), bits, self.inputs, span, self.loss, self.readout)
 
 
-def aligned_hard_risk(k: int, smoothing: float, loss: str = "squared_hinge") -> float:
+def drawn_inputs(n: int, batch: int, generators: Sequence[torch.Generator], cube_share: float | None) -> Inputs:
+    """Where the minibatches come from, one row per generator."""
+    if cube_share is not None and not 0 < number(cube_share, "cube_share") <= 1:
+        raise ValueError(f"cube_share must be in (0, 1], got {cube_share!r}")
+    if cube_share is not None and n > 24:
+        raise ValueError(f"a share of the cube needs n <= 24, got n = {n}; use cube_share=None")
+    keys = [torch.randint(2**62, (1,), generator=g, device=g.device) for g in generators]
+    size = 0 if cube_share is None else max(1, int(cube_share * 2**n))
+    return Inputs(n, whole(batch, "batch", 1), torch.cat(keys or [torch.zeros(0, dtype=torch.int64)]), size)
+
+
+def aligned_hard_risk(k: int, smoothing: float, loss: str | Function = "squared_hinge") -> float:
     r"""Risk when k heads read the k bits of B exactly (eq. 2 with hard attention), for any n.
 
     The sum is then binomial: :math:`\sum_{s=0}^k \binom{k}{s} 2^{-k}\, \ell((-1)^s, \hat y(s))`.
@@ -361,151 +328,7 @@ def aligned_hard_risk(k: int, smoothing: float, loss: str = "squared_hinge") -> 
     return float(chance @ find_loss(loss)(1 - 2 * (s % 2), zigzag(s, k, smoothing)))
 
 
-class Series(NamedTuple):
-    """Fourier coefficients of a loss read through the zigzag head, up to ``MAX_FREQUENCIES``."""
-
-    period: float
-    label_free: Tensor  # alpha_0, alpha_1, ...
-    parity: Tensor  # 0, beta_1, ...
-    tail: Tensor  # tail[M] bounds the error of stopping after M frequencies
-
-
-@lru_cache(maxsize=256)
-def fourier_series(loss: str, k: int, smoothing: float) -> Series:
-    r"""Coefficients of A and D on a period T = k + 1.
-
-    The weighted sum u stays in [-k/2, k/2]. Beyond it A and D are blended into their own
-    translates by a smooth step (erfc), so that the periodic function is as smooth as the loss
-    itself, and untouched to rounding where inputs can be.
-    """
-    margin = 1.0
-    period = k + margin
-    points = 32 * MAX_FREQUENCIES
-    grid = (torch.arange(points, dtype=torch.float64) / points - 0.5) * period
-    width = margin / 2 / 5.9  # erfc(5.9) is 7e-17: the step is complete inside the margin
-    periodic = torch.zeros(2, points, dtype=torch.float64)
-    for shift in (-period, 0.0, period):
-        u = grid + shift
-        step = torch.erfc((u.abs() - period / 2) / width) / 2
-        periodic += step * torch.stack(find_loss(loss).split(zigzag(u + k / 2, k, smoothing)))
-    if not periodic.isfinite().all():
-        raise ValueError(f"smoothing must leave the loss finite, got {smoothing!r}")
-    spectrum = torch.fft.rfft(periodic)[:, : 8 * MAX_FREQUENCIES] / points
-    spectrum[:, 1::2] *= -1  # the grid starts at -T/2
-    spectrum[:, 1:] *= 2
-    label_free = spectrum[0].real
-    parity = (spectrum[1] * (-1j) ** k).real
-    parity[0] = 0
-    for part in (label_free, parity):
-        part[part.abs() < 1e-17 * float(periodic.abs().max())] = 0  # rounding of the transform
-    size = label_free.abs() + parity.abs()
-    tail = size.flip(0).cumsum(0).flip(0)[1:]
-    return Series(
-        period,
-        label_free[: MAX_FREQUENCIES + 1].clone(),
-        parity[: MAX_FREQUENCIES + 1].clone(),
-        tail[: MAX_FREQUENCIES + 1].clone(),
-    )
-
-
-def trigonometric_sums(
-    weights: Tensor, k: int, step: float, label_free: Tensor | None, parity: Tensor
-) -> tuple[Tensor, Tensor]:
-    r"""Both sums of the exact risk, and their gradient in closed form.
-
-    With :math:`h_m = m h`, :math:`P_m = \prod_j \cos h_m c_j` and
-    :math:`V_m = P_m \prod_{j \in B} \tan h_m c_j` the gradient is
-
-    .. math::
-        \frac{\partial R}{\partial c_j} = \begin{cases}
-        -\sum_m h_m (\alpha_m P_m + \beta_m V_m) \tan h_m c_j & j \notin B \\
-        \phantom{-}\sum_m h_m (\beta_m V_m \cot h_m c_j - \alpha_m P_m \tan h_m c_j) & j \in B,
-        \end{cases}
-
-    where :math:`V_m \cot h_m c_j` is computed as a product that leaves the sine of j out, so that signals of any size
-    are right to the last digits, down to the smallest number there is.
-
-    The frequencies are evenly spaced, so a block of cosines is made by angle doubling and the next
-    block by one rotation: no cosine is computed twice, and memory holds one block.
-
-    Parameters
-    ----------
-    weights : (rows, n), the k bits of B in the first k columns.   step : h.
-    label_free, parity : :math:`\alpha_m` (None if all are 0) and :math:`\beta_m`, m = 1..M, (M,).
-
-    Returns
-    -------
-    value (rows,) and gradient (rows, n).
-    """
-    rows, n = weights.shape
-    total = len(parity)
-    blocks = math.ceil(total / min(256, max(8, CELLS // max(1, rows * n))))
-    block = math.ceil(total / blocks)
-    theta = weights * step
-    cosine, sine = _multiples(theta, block)
-    spare = torch.empty_like(cosine)
-    turn_cosine, turn_sine = cosine[-1].clone(), sine[-1].clone()
-    h = step * torch.arange(1, total + 1, dtype=weights.dtype, device=weights.device).unsqueeze(1)
-    value, gradient, at_bits = weights.new_zeros(rows), torch.zeros_like(weights), weights.new_zeros(k, rows)
-    tiny = 1e-30  # a cosine may be exactly 0, and is never this small otherwise; a sine may be, and is not touched
-
-    for start in range(0, total, block):
-        if start:
-            torch.mul(cosine, turn_cosine, out=spare).addcmul_(sine, turn_sine, value=-1)
-            sine.mul_(turn_cosine).addcmul_(cosine, turn_sine)
-            cosine, spare = spare, cosine
-        these = slice(start, min(start + block, total))
-        count = these.stop - start
-        c, s = cosine[:count].add_(tiny), sine[:count]
-        tangent = torch.div(s, c, out=spare[:count])
-        others = c[..., k:].prod(-1)
-        all_sines, but_one = _products(s[..., :k].movedim(-1, 0).contiguous())
-        signal = others * parity[these].unsqueeze(1)
-        push = signal * h[these]
-        at_bits += (but_one.mul_(push) * c[..., :k].movedim(-1, 0)).sum(1)
-        push *= all_sines
-        value += (signal * all_sines).sum(0)
-        if label_free is not None:
-            drift = others * c[..., :k].prod(-1) * label_free[these].unsqueeze(1)
-            value += drift.sum(0)
-            drift *= h[these]
-            at_bits -= (tangent[..., :k].movedim(-1, 0) * drift).sum(1)
-            push += drift
-        by_row = push.t().contiguous().unsqueeze(1)  # a layout that bmm hands to BLAS as it is
-        gradient -= by_row.bmm(tangent.transpose(0, 1)).squeeze(1)
-    gradient[:, :k] = at_bits.T
-    return value, gradient
-
-
-def _products(factors: Tensor) -> tuple[Tensor, Tensor]:
-    """Product over the first axis (...), and the products that leave one factor out (k, ...), without a division."""
-    before, after = [torch.ones_like(factors[0])], [torch.ones_like(factors[0])]
-    for first, last in zip(factors[:-1], factors[1:].flip(0), strict=True):
-        before.append(before[-1] * first)
-        after.append(after[-1] * last)
-    return before[-1] * factors[-1], torch.stack(before) * torch.stack(after[::-1])
-
-
-def _multiples(theta: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of 1, 2, ..., count times theta (rows, n), by angle doubling: (count, rows, n)."""
-    cosine = theta.new_empty(count, *theta.shape)
-    sine = torch.empty_like(cosine)
-    known = min(4, count)
-    angles = theta * torch.arange(1, known + 1, dtype=theta.dtype, device=theta.device).reshape(-1, 1, 1)
-    torch.cos(angles, out=cosine[:known])
-    torch.sin(angles, out=sine[:known])
-    while known < count:
-        more = min(known, count - known)
-        new = slice(known, known + more)
-        c, s = cosine[known - 1], sine[known - 1]
-        first_cosine, first_sine = cosine[:more], sine[:more]
-        torch.mul(first_cosine, c, out=cosine[new]).addcmul_(first_sine, s, value=-1)
-        torch.mul(first_sine, c, out=sine[new]).addcmul_(first_cosine, s)
-        known += more
-    return cosine, sine
-
-
-class _ValueWithGradient(torch.autograd.Function):
+class ValueWithGradient(torch.autograd.Function):
     """Hands a value and its ready-made gradient to autograd; no graph over the frequencies or inputs."""
 
     @staticmethod

@@ -16,15 +16,16 @@ Half-way stands the *cosine head*: it averages as the paper's does, but its read
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import combinations
 
 import torch
 from torch import Tensor
 
-from .risk import MinibatchRisk, _Risk
-from .task import Parity, binary_digits
+from .minibatch import product_mean
+from .risk import Risk, SeriesRisk, drawn_inputs
+from .series import Series
+from .task import Parity
 
 SAMPLED_LOSSES = {
     "linear": "1 - perm",
@@ -63,44 +64,42 @@ def log_permanent(matrix: Tensor) -> Tensor:
     return total.squeeze(-1).log() + scale.squeeze(-1).log().sum(-1)
 
 
-class SampledAttentionRisk(_Risk):
+class SampledAttentionRisk(Risk):
     """Exact population risk of k heads that sample their positions: a function of the permanent alone.
 
-    Parameters
-    ----------
-    loss : ``linear`` (1 - perm), ``squared_hinge`` (2 (1 - perm)) or ``log`` (-log perm).
+    Its parameters are those of :class:`parity_lib.risk.PopulationRisk`, except that ``loss`` is ``linear``
+    (1 - perm), ``squared_hinge`` (2 (1 - perm)) or ``log`` (-log perm). It may be differentiated twice.
     """
 
     def __init__(
-        self,
-        task: Parity | Sequence[Parity],
-        loss: str = "log",
-        temperature: float = 1.0,
-        code: str = "circle",
+        self, task: Parity | Sequence[Parity], loss: str = "log", temperature: float = 1.0, code: str = "circle"
     ) -> None:
         if loss not in SAMPLED_LOSSES:
             raise ValueError(f"unknown loss {loss!r} for sampled attention; known: {', '.join(SAMPLED_LOSSES)}")
-        super().__init__(task, "linear", temperature, 0.0, code)
+        super().__init__(task, temperature, code)
         self.sampled_loss = loss
 
     def of_attention(self, attention: Tensor) -> Tensor:
         """Risk of attention (..., k, n) -> (...)."""
+        self.check_rows(attention)
         if attention.shape[-2] != self.k:
             raise ValueError(f"sampled attention needs k = {self.k} heads, got {attention.shape[-2]}")
-        bits = self._bits(attention.device)
-        if len(self.tasks) == 1:
-            on_bits = attention[..., bits[0]]
-        else:
-            on_bits = attention.gather(-1, bits.unsqueeze(1).expand(-1, self.k, -1))
-        log = log_permanent(on_bits)
+        bits = self.bits(attention.shape[:-2], attention.device).unsqueeze(-2)
+        log = log_permanent(attention.gather(-1, bits.expand(*attention.shape[:-1], -1)))
         return {"linear": 1 - log.exp(), "squared_hinge": 2 * (1 - log.exp()), "log": -log}[self.sampled_loss]
 
+    def expectation(self, attention: Tensor) -> tuple[Tensor, Tensor]:
+        """Value (rows,) and gradient (rows, k, n)."""
+        with torch.enable_grad():
+            value = self.of_attention(attention.requires_grad_())
+            (gradient,) = torch.autograd.grad(value.sum(), attention)
+        return value.detach(), gradient
 
-class CosineHeadRisk(_Risk):
+
+class CosineHeadRisk(SeriesRisk):
     r"""Exact population risk :math:`1 - E[y \cos \pi S]` of averaging heads whose read-out is one frequency.
 
-    The cosine passes through the labels at whole sums as the zigzag does, and the series of
-    :mod:`parity_lib.risk` has a single term,
+    The cosine passes through the labels at whole sums as the zigzag does, and its series has a single term,
 
     .. math:: R(c) = 1 - \prod_{j \notin B} \cos\tfrac{\pi c_j}{2} \prod_{j \in B} \sin\tfrac{\pi c_j}{2},
 
@@ -108,24 +107,21 @@ class CosineHeadRisk(_Risk):
     """
 
     def __init__(self, task: Parity | Sequence[Parity], temperature: float = 1.0, code: str = "circle") -> None:
-        super().__init__(task, "linear", temperature, 0.0, code)
-
-    def of_weights(self, weights: Tensor) -> Tensor:
-        """Risk of position weights c, (..., n) -> (...)."""
-        in_b = torch.zeros(len(self.tasks), self.n, dtype=torch.bool, device=weights.device)
-        in_b.scatter_(1, self._bits(weights.device), True)
-        angle = math.pi / 2 * weights
-        return 1 - torch.where(in_b if len(self.tasks) > 1 else in_b[0], angle.sin(), angle.cos()).prod(-1)
+        one, wave = torch.tensor([[1.0, 0.0], [0.0, -1.0]], dtype=torch.float64)
+        super().__init__(task, temperature, code, Series(2.0, one, wave, torch.tensor([1.0, 0.0])))
 
 
-class ProductHeadRisk(MinibatchRisk):
-    r"""Mean of :math:`1 - y \prod_i (1 - 2 v_i)` on a minibatch, drawn anew at every call."""
+class ProductHeadRisk(Risk):
+    r"""Mean of :math:`1 - y \prod_i (1 - 2 v_i)` on a minibatch; ``batch`` and so on as for ``MinibatchRisk``."""
 
-    def of_attention(self, attention: Tensor) -> Tensor:
-        """Risk of attention (rows, heads, n) -> (rows,)."""
-        codes = self.draw()
-        digits = binary_digits(codes, self.GROUP).transpose(1, 2).flatten(2)  # (rows, examples, groups * 10)
-        x = digits[..., : self.n].to(attention)
-        labels = self._signs.to(attention).expand(len(codes), -1, -1).gather(2, codes).prod(1)
-        read = x @ attention.transpose(1, 2)  # (rows, examples, heads)
-        return (1 - labels * (1 - 2 * read).prod(-1)).mean(-1)
+    def __init__(
+        self, task: Parity | Sequence[Parity], temperature: float = 1.0, code: str = "circle",
+        *, batch: int, generators: Sequence[torch.Generator], cube_share: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(task, temperature, code)
+        self.inputs = drawn_inputs(self.n, batch, generators, cube_share)
+
+    def expectation(self, attention: Tensor) -> tuple[Tensor, Tensor]:
+        """Value (rows,) and gradient (rows, heads, n) on the next batch."""
+        bits, span = self.bits(attention.shape[:1], attention.device), self.inputs.advance(attention)
+        return product_mean(attention.detach(), bits, self.inputs, span)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from numbers import Integral, Real
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -20,28 +22,28 @@ class Parity:
 
     Parameters
     ----------
-    n : number of bits, at least 2.
-    bits : the positions in B, distinct, each in 1..n; kept in ascending order.
+    n : int
+        number of bits, at least 2.
+    bits : list of int
+        the positions in B, distinct, each in 1..n; kept in ascending order.
     """
 
     n: int
     bits: tuple[int, ...]
 
     def __init__(self, n: int, bits: Iterable[int]) -> None:
-        if not is_whole(n) or n < 2:
-            raise ValueError(f"n must be a whole number of at least 2, got {n!r}")
+        n = whole(n, "n", 2)
         try:
-            given = tuple(bits)
+            given = tuple(bits.tolist() if hasattr(bits, "tolist") else bits)
         except TypeError:
             raise ValueError(f"bits must be a list of positions in 1..{n}, got {bits!r}") from None
         if not given:
             raise ValueError(f"bits must name at least one position in 1..{n}, got none")
         if len(given) > n:
             raise ValueError(f"bits must be at most n = {n} positions, got {len(given)}")
-        distinct = len(set(map(repr, given))) == len(given)
-        if not distinct or not all(is_whole(bit) and 1 <= bit <= n for bit in given):
+        if not all(is_whole(bit) and 1 <= bit <= n for bit in given) or len({int(bit) for bit in given}) < len(given):
             raise ValueError(f"bits must be distinct positions in 1..{n}, got {given}")
-        object.__setattr__(self, "n", int(n))
+        object.__setattr__(self, "n", n)
         object.__setattr__(self, "bits", tuple(sorted(int(bit) for bit in given)))
 
     @property
@@ -57,16 +59,18 @@ class Parity:
     @property
     def neighbours(self) -> tuple[tuple[int, int], ...]:
         """Pairs of bits in B that sit next to each other on the circle (so n and 1 count too)."""
-        members = set(self.bits)
         pairs = [(bit, bit % self.n + 1) for bit in self.bits]
-        return tuple(pair for pair in pairs if pair[1] in members and (self.n > 2 or pair[0] < pair[1]))
+        return tuple(pair for pair in pairs if pair[1] in self.bits and (self.n > 2 or pair[0] < pair[1]))
 
     def labels(self, x: Tensor) -> Tensor:
         """Labels in {-1, +1} of inputs ``x`` (..., n) in {0, 1}; returns (...)."""
         if not isinstance(x, Tensor) or x.ndim < 1 or x.shape[-1] != self.n:
-            raise ValueError(f"inputs must have shape (..., {self.n}), got {shape_of(x)}")
-        ones = x[..., list(self.indices)].sum(-1)
-        return 1 - 2 * (ones % 2)
+            given = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            raise ValueError(f"inputs must have shape (..., {self.n}), got {given}")
+        read = x[..., list(self.indices)]
+        if x.numel() and not (x.min() >= 0 and x.max() <= 1 and ((read == 0) | (read == 1)).all()):
+            raise ValueError(f"inputs must be 0 or 1, got numbers from {x.min():g} to {x.max():g}")
+        return 1 - 2 * (read.sum(-1) % 2)
 
     def cube(self, dtype: torch.dtype = torch.float64) -> Tensor:
         """All 2^n inputs, (2^n, n); row r holds the binary digits of r, position 1 first."""
@@ -76,25 +80,20 @@ class Parity:
 
     def sample(self, count: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Tensor:
         """``count`` uniform inputs, (count, n)."""
-        if not is_whole(count) or count < 0:
-            raise ValueError(f"count must be a whole number of at least 0, got {count!r}")
-        return torch.randint(2, (count, self.n), generator=generator, device=generator.device).to(dtype)
+        shape = (whole(count, "count", 0), self.n)
+        return torch.randint(2, shape, generator=generator, device=generator.device).to(dtype)
 
     @classmethod
     def random(cls, n: int, k: int, generator: torch.Generator) -> Parity:
         """A parity of k of the n bits, drawn uniformly."""
-        if not is_whole(n) or n < 2:
-            raise ValueError(f"n must be a whole number of at least 2, got {n!r}")
-        if not is_whole(k) or not 1 <= k <= n:
-            raise ValueError(f"k must be a whole number in 1..{n}, got {k!r}")
+        n = whole(n, "n", 2)
         order = torch.randperm(n, generator=generator, device=generator.device)
-        return cls(n, (order[:k] + 1).tolist())
+        return cls(n, order[: whole(k, "k", 1, n)] + 1)
 
 
 def binary_digits(codes: Tensor, width: int) -> Tensor:
     """Binary digits of whole numbers, least significant first: (...) -> (..., width)."""
-    places = torch.arange(width, device=codes.device)
-    return (codes.unsqueeze(-1) >> places) & 1
+    return (codes.unsqueeze(-1) >> torch.arange(width, device=codes.device)) & 1
 
 
 def as_tasks(task: Parity | Sequence[Parity]) -> tuple[Parity, ...]:
@@ -105,11 +104,27 @@ def as_tasks(task: Parity | Sequence[Parity]) -> tuple[Parity, ...]:
     return tasks
 
 
-def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number; a truth value is none."""
-    return isinstance(value, int) and not isinstance(value, bool)
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number, of Python, numpy or torch; a truth value is none."""
+    return isinstance(_scalar(value), Integral) and not isinstance(_scalar(value), bool)
 
 
-def shape_of(value: object) -> object:
-    """The shape of a tensor, or the type of anything else: what a refusal says was given."""
-    return tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+def whole(value: Any, name: str, least: int, most: int | None = None) -> int:
+    """A whole number of any kind as an int, or one sentence that says what ``name`` must be."""
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        allowed = f"of at least {least}" if most is None else f"in {least}..{most}"
+        raise ValueError(f"{name} must be a whole number {allowed}, got {value!r}")
+    return int(value)
+
+
+def number(value: Any, name: str, zero: bool = False) -> float:
+    """A positive finite number of any kind as a float (or ``zero``), or one sentence that says what it must be."""
+    given = _scalar(value)
+    found = float(given) if isinstance(given, Real) and not isinstance(given, bool) else math.nan
+    if not (0 < found < math.inf or (zero and found == 0)):
+        raise ValueError(f"{name} must be a {'non-negative' if zero else 'positive'} finite number, got {value!r}")
+    return found
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .attention import positional_code, soft_attention
 from .progress import track
+from .readout import ReadOut
 from .recipes import Recipe, find_recipe
-from .risk import MinibatchRisk, PopulationRisk
+from .risk import Evaluation, MinibatchRisk, PopulationRisk
 from .sampled_heads import ProductHeadRisk, SampledAttentionRisk
-from .task import Parity, as_tasks, is_whole
+from .task import Parity, as_tasks, is_whole, whole
 
 MAX_SEEDS = 100_000  # at once
 DIVERGED = 1e100  # a head longer than this is lost, long before its scores overflow
@@ -103,41 +105,34 @@ def train(
         :class:`parity_lib.risk.PopulationRisk`.
     """
     recipe = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
-    place = resolve_device(device)
-    tasks = as_tasks(task)
-    seeds = seed_list(seeds)
+    place, tasks, seeds = resolve_device(device), as_tasks(task), seed_list(seeds)
     if len(tasks) not in (1, len(seeds)):
         raise ValueError(f"give one task, or one per seed ({len(seeds)}), got {len(tasks)}")
-    heads = tasks[0].k if heads is None else heads
-    if not is_whole(heads) or heads < 1:
-        raise ValueError(f"heads must be a whole number of at least 1, got {heads!r}")
+    heads = tasks[0].k if heads is None else whole(heads, "heads", 1)
     if dtype not in (torch.float64, torch.float32):
         raise ValueError(f"dtype must be torch.float64 or torch.float32, got {dtype!r}")
-
     with one_thread_per_process():
         exact = population_risk(tasks, recipe)
         objective = exact if recipe.batch is None else _minibatches(tasks, recipe, seeds, place)
-        directions = initial_directions(seeds, heads, tasks[0].n, recipe.code).to(place, dtype)
+        point = initial_directions(seeds, heads, tasks[0].n, recipe.code).to(place, dtype)
         step = adam(recipe.learning_rate) if recipe.optimiser == "adam" else gradient_descent(recipe.learning_rate)
-        frames, risks = [], []
+        frames, risks = [point.clone()], [exact(point)]
 
-        def record() -> None:
-            frames.append(directions.clone())
-            value = exact(directions)
-            risks.append(value**2 if recipe.square_of_mean else value)
-
-        record()
-        for update in track(recipe.updates, recipe.name, progress):
+        def evaluate(directions: Tensor) -> tuple[Tensor, Tensor]:
             value, gradient = objective.value_and_gradient(directions)
-            directions -= step(2 * value[:, None, None] * gradient if recipe.square_of_mean else gradient)
-            if not directions.abs().amax() < DIVERGED:
-                raise FloatingPointError(
-                    f"training with {recipe.name} diverged at update {update + 1}; "
-                    f"try a smaller learning rate than {recipe.learning_rate}"
-                )
-            if (update + 1) % recipe.updates_per_epoch == 0:
-                record()
-    return Run(tasks, recipe, seeds, torch.stack(frames).cpu(), torch.stack(risks).cpu())
+            return value, 2 * value[:, None, None] * gradient if recipe.square_of_mean else gradient
+
+        for update, _ in enumerate(descent(evaluate, point, step, recipe.updates, recipe.name, progress), 1):
+            if update % recipe.updates_per_epoch == 0:  # only here, so that a GPU need not wait at every step
+                if not point.abs().amax() < DIVERGED:
+                    raise FloatingPointError(
+                        f"training with {recipe.name} diverged before update {update}; "
+                        f"try a smaller learning rate than {recipe.learning_rate}"
+                    )
+                frames.append(point.clone())
+                risks.append(exact(point))
+    risk = torch.stack(risks).cpu()
+    return Run(tasks, recipe, seeds, torch.stack(frames).cpu(), risk**2 if recipe.square_of_mean else risk)
 
 
 def minimise(
@@ -149,17 +144,28 @@ def minimise(
     progress: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Adam on any objective (rows, ...) -> (rows,): what the rows become, and their risk, (updates + 1, rows)."""
-    point, step, history = start.clone().requires_grad_(), adam(learning_rate), []
-    with one_thread_per_process():
-        for _ in track(updates, label, progress):
-            risk = objective(point)
-            history.append(risk.detach())
-            (slope,) = torch.autograd.grad(risk.sum(), point)
-            with torch.no_grad():
-                point -= step(slope)
-        end = point.detach()
-        history.append(objective(end).detach())
-    return end, torch.stack(history)
+    point = start.detach().clone()
+
+    def evaluate(at: Tensor) -> tuple[Tensor, Tensor]:
+        leaf = at.detach().requires_grad_()
+        with torch.enable_grad():
+            value = objective(leaf)
+            (gradient,) = torch.autograd.grad(value.sum(), leaf)
+        return value.detach(), gradient
+
+    with one_thread_per_process(), torch.no_grad():
+        history = list(descent(evaluate, point, adam(learning_rate), updates, label, progress))
+        return point, torch.stack([*history, objective(point)])
+
+
+def descent(
+    evaluate: Evaluation, point: Tensor, step: Callable[[Tensor], Tensor], updates: int, label: str, progress: bool
+) -> Iterator[Tensor]:
+    """The one training loop: moves ``point`` in place, and yields its value before each update, (rows,)."""
+    for _ in track(updates, label, progress):
+        value, gradient = evaluate(point)
+        point -= step(gradient)
+        yield value
 
 
 def gradient_descent(rate: float) -> Callable[[Tensor], Tensor]:
@@ -168,7 +174,7 @@ def gradient_descent(rate: float) -> Callable[[Tensor], Tensor]:
 
 
 def adam(rate: float, decay: tuple[float, float] = (0.9, 0.999), floor: float = 1e-8) -> Callable[[Tensor], Tensor]:
-    """Adam with torch's defaults: gradient -> step. torch.optim's first takes seconds to make."""
+    """Adam with torch's defaults: gradient -> step. The first optimiser that torch makes takes seconds to load."""
     count, mean, square = 0, torch.zeros(()), torch.zeros(())
 
     def step(gradient: Tensor) -> Tensor:
@@ -187,9 +193,12 @@ def adam(rate: float, decay: tuple[float, float] = (0.9, 0.999), floor: float = 
 def population_risk(tasks: Sequence[Parity], recipe: Recipe) -> PopulationRisk | SampledAttentionRisk:
     """The exact risk that a recipe minimises, or would minimise if its batches were infinite."""
     temperature = recipe.temperature_at(tasks[0].n)
-    if recipe.head == "zigzag":
-        return PopulationRisk(tasks, recipe.loss, temperature, recipe.smoothing, recipe.code, accuracy=recipe.accuracy)
-    return SampledAttentionRisk(tasks, recipe.loss, temperature, recipe.code)
+    if recipe.head in ("sampled", "product"):
+        return SampledAttentionRisk(tasks, str(recipe.loss), temperature, recipe.code)
+    return PopulationRisk(
+        tasks, recipe.loss, temperature, recipe.smoothing, recipe.code,
+        readout=_own_head(recipe), accuracy=recipe.accuracy,
+    )  # fmt: skip
 
 
 def initial_directions(seeds: Sequence[int], heads: int, n: int = 0, code: str = "circle") -> Tensor:
@@ -232,26 +241,31 @@ def one_thread_per_process() -> Iterator[None]:
 def _minibatches(
     tasks: Sequence[Parity], recipe: Recipe, seeds: Sequence[int], place: torch.device
 ) -> MinibatchRisk | ProductHeadRisk:
-    kind = ProductHeadRisk if recipe.head == "product" else MinibatchRisk
-    return kind(
-        tasks,
-        recipe.loss,
-        recipe.temperature_at(tasks[0].n),
-        recipe.smoothing,
-        recipe.code,
-        batch=recipe.batch or 1,
-        generators=[torch.Generator(place).manual_seed(2**32 + seed) for seed in seeds],  # not the start's stream
-        cube_share=recipe.cube_share,
+    temperature = recipe.temperature_at(tasks[0].n)
+    data: dict[str, Any] = {
+        "batch": recipe.batch,
+        "cube_share": recipe.cube_share,
+        "generators": [torch.Generator(place).manual_seed(2**32 + seed) for seed in seeds],  # not the start's stream
+    }
+    if recipe.head == "product":
+        return ProductHeadRisk(tasks, temperature, recipe.code, **data)
+    return MinibatchRisk(
+        tasks, recipe.loss, temperature, recipe.smoothing, recipe.code, readout=_own_head(recipe), **data
     )
 
 
+def _own_head(recipe: Recipe) -> ReadOut | None:
+    return recipe.head if callable(recipe.head) else None
+
+
 def seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:
+    """Seeds as a tuple: 0, 1, ... for a count, or those that are listed."""
     chosen: tuple[int, ...] = ()
     if is_whole(seeds):
-        chosen = tuple(range(min(seeds, MAX_SEEDS + 1)))
-    elif isinstance(seeds, Iterable):
+        chosen = tuple(range(min(int(seeds), MAX_SEEDS + 1)))
+    elif isinstance(seeds, Iterable) and not isinstance(seeds, str):
         chosen = tuple(seeds)
     if not 1 <= len(chosen) <= MAX_SEEDS or not all(is_whole(seed) and 0 <= seed < 2**32 for seed in chosen):
         allowed = f"a count in 1..{MAX_SEEDS} or a list of whole numbers in 0..2^32 - 1"
         raise ValueError(f"seeds must be {allowed}, got {seeds!r}")
-    return chosen
+    return tuple(int(seed) for seed in chosen)

@@ -24,7 +24,7 @@ from ..attention import (
 )
 from ..losses import find_loss
 from ..readout import zigzag
-from ..risk import PopulationRisk, _Risk
+from ..risk import PopulationRisk, Risk
 from ..task import Parity
 from ..training import Run, one_thread_per_process, population_risk
 
@@ -177,7 +177,7 @@ def force_norms(run: Run) -> tuple[Tensor, Tensor]:
     return torch.stack(norms[0]), torch.stack(norms[1])
 
 
-def angle_landscape(risk: _Risk, sharpness: float, points: int) -> Tensor:
+def angle_landscape(risk: Risk, sharpness: float, points: int) -> Tensor:
     """Risk of two heads of norm ``sharpness * temperature`` over all pairs of angles, (points, points).
 
     Entry [i, j]: head 1 points at position ``n (i + 1) / points``, head 2 at ``n (j + 1) / points``.
@@ -190,11 +190,11 @@ def angle_landscape(risk: _Risk, sharpness: float, points: int) -> Tensor:
 def parity_terms(risk: PopulationRisk, directions: Tensor) -> tuple[Tensor, Tensor]:
     """The parity signal of one set of heads, frequency by frequency: omega (M,) and its terms (M,)."""
     weights = position_weights(soft_attention(directions, risk.n, risk.temperature), risk.k)
-    half = risk._step * torch.arange(1, risk.frequencies + 1, dtype=weights.dtype)
+    half = risk.series.half_frequencies
     angles = half.unsqueeze(1) * weights
     on_bits = torch.zeros(risk.n, dtype=torch.bool)
     on_bits[list(risk.tasks[0].indices)] = True
-    return 2 * half, risk._parity * torch.where(on_bits, angles.sin(), angles.cos()).prod(1)
+    return 2 * half, risk.series.parity[1:] * torch.where(on_bits, angles.sin(), angles.cos()).prod(1)
 
 
 @dataclass(frozen=True)

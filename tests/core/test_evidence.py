@@ -91,7 +91,7 @@ def test_a_false_sentence_is_an_error_in_the_books_own_build_and_marked_elsewher
     told = tell("{x} is large.", holds=False, x=1)
     assert told._repr_markdown_() == "*Not in this run, whose numbers are:* 1 is large."
     monkeypatch.setattr(evidence, "strict", True)
-    with pytest.raises(FalseSentenceError, match="not true of this run: 1 is large."):
+    with pytest.raises(FalseSentenceError, match="not true of this run: 1 is large"):
         tell("{x} is large.", holds=False, x=1)
     assert tell("{x} is large.", holds=True, x=1).holds
 

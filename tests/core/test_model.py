@@ -4,14 +4,14 @@ import math
 
 import pytest
 import torch
-from gradients import assert_gradient_matches_differences, random_heads, value_and_gradient
+from gradients import assert_gradient_matches_differences, random_heads
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parity_lib import FFNN1, LOSSES, Parity, hard_attention, literal_prediction, soft_attention, zigzag
 from parity_lib.attention import aligned_directions, angle_to_position, head_matrices, position_weights
 from parity_lib.losses import find_loss
-from parity_lib.readout import smoothed_relu, zigzag_and_slope
+from parity_lib.readout import smoothed_relu
 from parity_lib.risk import aligned_hard_risk
 
 
@@ -66,15 +66,6 @@ def test_the_zigzag_head_is_the_parity_at_whole_sums_and_overshoots_between_them
     assert torch.allclose(zigzag(whole, k, 0.0), 1 - 2 * (whole % 2), atol=1e-11)
     between = zigzag(torch.linspace(0, k, 2 * k + 1, dtype=torch.float64), k, 0.0)
     assert between.abs().max().item() == pytest.approx(max(1, 2 * k - 1))
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 1e-2, 1.0])
-@pytest.mark.parametrize("k", [1, 3, 6])
-def test_the_slope_of_the_zigzag_is_its_derivative(k, smoothing):
-    s = torch.rand(200, generator=torch.Generator().manual_seed(k), dtype=torch.float64) * (k + 1) - 0.4
-    expected = value_and_gradient(lambda t: zigzag(t, k, smoothing), s)
-    for found, wanted in zip(zigzag_and_slope(s, k, smoothing), expected, strict=True):
-        assert torch.allclose(found, wanted, atol=1e-11)
 
 
 def test_smoothed_relu_tends_to_the_relu_and_has_a_gradient_at_zero():

@@ -63,7 +63,7 @@ def test_the_product_head_has_the_same_expectation():
     enumerated = (1 - task.labels(x) * (1 - 2 * x @ attention.T).prod(-1)).mean()
     exact = SampledAttentionRisk(task, "linear")(heads)
     assert float(exact) == pytest.approx(float(enumerated), abs=1e-12)
-    whole = ProductHeadRisk(task, "linear", 1.0, 0.0, batch=2**8, generators=[torch.Generator()], cube_share=1.0)
+    whole = ProductHeadRisk(task, batch=2**8, generators=[torch.Generator()], cube_share=1.0)
     assert float(whole(heads)) == pytest.approx(float(enumerated), abs=1e-12)
 
 

@@ -1,0 +1,377 @@
+"""Fused loops for the processor, where numba can be imported: the fast path of what torch states elsewhere.
+
+Every kernel stands beside a torch function that says the same in tensors, and is tested against it. That function
+is the reference, and the path for GPUs and for machines without numba; :func:`fused` is the only place that chooses.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .losses import LOSSES
+from .readout import Zigzag
+
+try:
+    import numba
+except ImportError:  # everything runs without it
+    numba = None  # type: ignore[assignment]
+
+BLOCK = 32  # frequencies worked on at once
+CHUNK = 512  # examples worked on at once
+GROUP, CODES = 10, 1024  # bits of an input that are looked up together
+WORD = 60  # bits of an input made from one random number
+ROUNDS = 4  # of a permutation
+GOLDEN, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+NAMED = ("squared_hinge", "hinge", "sigmoid_hinge", "sigmoid_hinge_01", "tanh", "linear", "logistic")
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as machine code, compiled at its first call and kept on disk where that is possible."""
+    if numba is None:
+        return function
+    options: dict[str, Any] = {"fastmath": {"reassoc", "contract"}, "error_model": "numpy", "nogil": True}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder to write to
+        return numba.njit(**options)(function)
+
+
+def fused(kernel: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let ``kernel`` do what a torch function says, for tensors on the processor; both take the same arguments.
+
+    The kernel sees them as float64; what it returns has the type of the first. It may decline (``NotImplemented``).
+    The function itself stays at hand as ``.reference``.
+    """
+
+    def choose(reference: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(reference)
+        def call(*args: Any) -> Any:
+            tensors = [arg for arg in args if isinstance(arg, Tensor)]
+            if numba is None or any(tensor.device.type != "cpu" for tensor in tensors):
+                return reference(*args)
+            found = kernel(*(_array(arg) if isinstance(arg, Tensor) else arg for arg in args))
+            if found is NotImplemented:
+                return reference(*args)
+            return tuple(torch.from_numpy(part).to(tensors[0].dtype) for part in found)
+
+        call.reference = reference  # type: ignore[attr-defined]
+        return call
+
+    return choose
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    kept = tensor.detach().double() if tensor.is_floating_point() else tensor
+    return kept.contiguous().numpy()
+
+
+@compiled
+def trigonometric_sums(
+    weights: np.ndarray, k: int, step: float, label_free: np.ndarray, parity: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """See :func:`parity_lib.series.trigonometric_sums`.
+
+    The frequencies are evenly spaced, so a block of cosines turns into the next by one rotation, and all that is
+    made of them stays in the processor's cache.
+    """
+    rows, n = weights.shape
+    total = len(parity)
+    values, gradients = np.zeros(rows), np.zeros((rows, n))
+    cosine, sine = np.empty((n, BLOCK)), np.empty((n, BLOCK))
+    turn = np.empty((n, 2))
+    others, push, drift, rest = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty((k + 1, BLOCK))
+    for row in range(rows):
+        for j in range(n):
+            c, s = math.cos(step * weights[row, j]), math.sin(step * weights[row, j])
+            cosine[j, 0], sine[j, 0] = c, s
+            for m in range(1, BLOCK):
+                cosine[j, m] = cosine[j, m - 1] * c - sine[j, m - 1] * s
+                sine[j, m] = sine[j, m - 1] * c + cosine[j, m - 1] * s
+            turn[j, 0], turn[j, 1] = cosine[j, BLOCK - 1], sine[j, BLOCK - 1]
+        value = 0.0
+        for start in range(0, total, BLOCK):
+            count = min(BLOCK, total - start)
+            if start:
+                for j in range(n):
+                    c, s = turn[j, 0], turn[j, 1]
+                    for m in range(BLOCK):
+                        turned = cosine[j, m] * c - sine[j, m] * s
+                        sine[j, m] = sine[j, m] * c + cosine[j, m] * s
+                        cosine[j, m] = turned
+            others[:] = 1.0
+            for j in range(k, n):
+                for m in range(BLOCK):
+                    others[m] *= cosine[j, m]
+            rest[k] = 1.0  # products of the sines from j on
+            for j in range(k - 1, -1, -1):
+                for m in range(BLOCK):
+                    rest[j, m] = rest[j + 1, m] * sine[j, m]
+            drift[:] = others
+            for j in range(k):
+                for m in range(BLOCK):
+                    drift[m] *= cosine[j, m]
+            for m in range(count):
+                h = step * (start + m + 1)
+                push[m] = parity[start + m] * others[m]
+                drift[m] *= label_free[start + m]
+                value += push[m] * rest[0, m] + drift[m]
+                push[m] *= h
+                drift[m] *= h
+            for m in range(count, BLOCK):
+                push[m] = drift[m] = 0.0
+            others[:] = push  # from here on times the sines before j
+            for j in range(k):
+                total_j = 0.0
+                for m in range(BLOCK):
+                    total_j += others[m] * rest[j + 1, m] * cosine[j, m] - drift[m] * sine[j, m] / cosine[j, m]
+                    others[m] *= sine[j, m]
+                gradients[row, j] += total_j
+            for m in range(BLOCK):
+                push[m] = push[m] * rest[0, m] + drift[m]
+            for j in range(k, n):
+                total_j = 0.0
+                for m in range(BLOCK):
+                    total_j += push[m] * (sine[j, m] / cosine[j, m])
+                gradients[row, j] -= total_j
+        values[row] = value
+    return values, gradients
+
+
+def sum_mean(weights, bits, inputs, span, loss, readout):  # type: ignore[no-untyped-def]
+    """See :func:`parity_lib.minibatch.sum_mean`; for the named losses of the zigzag head."""
+    if LOSSES.get(loss.name) is not loss or not isinstance(readout, Zigzag):
+        return NotImplemented
+    return _sum_mean(weights, bits, _array(inputs.keys), *span, inputs.size, NAMED.index(loss.name), readout.smoothing)
+
+
+def product_mean(attention, bits, inputs, span):  # type: ignore[no-untyped-def]
+    """See :func:`parity_lib.minibatch.product_mean`."""
+    return _product_mean(attention, bits, _array(inputs.keys), *span, inputs.size)
+
+
+@compiled
+def _sum_mean(weights, bits, keys, epoch, start, stop, size, kind, smoothing):  # type: ignore[no-untyped-def]
+    rows, n = weights.shape
+    k = bits.shape[1]
+    groups = -(-n // GROUP)
+    values, gradients = np.zeros(rows), np.zeros((rows, n))
+    sums, by_code = np.empty((groups, CODES)), np.empty((groups, CODES))
+    signs = np.empty((groups, CODES), np.int8)
+    codes, place = np.empty((groups, CHUNK), np.int32), np.empty(CHUNK, np.uint32)
+    s, y, p, slope, value = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
+    for row in range(rows):
+        _fill_signs(signs, bits[row])
+        _fill_sums(sums, weights[row])
+        by_code[:] = 0.0
+        for first in range(start, stop, CHUNK):
+            count = min(CHUNK, stop - first)
+            _draw(codes, place, np.uint64(keys[row]), epoch, first, size, n)
+            s[:] = 0.0
+            y[:] = 1.0
+            for g in range(groups):
+                for i in range(CHUNK):
+                    s[i] += sums[g, codes[g, i]]
+                    y[i] *= signs[g, codes[g, i]]
+            _zigzag(s, k, smoothing, p, slope)
+            _lose(kind, y, p, slope, value)
+            for i in range(count):
+                values[row] += value[i]
+            for g in range(groups):
+                for i in range(count):
+                    by_code[g, codes[g, i]] += slope[i]
+        _by_position(by_code, gradients[row])
+    return values / (stop - start), gradients / (stop - start)
+
+
+@compiled
+def _product_mean(attention, bits, keys, epoch, start, stop, size):  # type: ignore[no-untyped-def]
+    rows, heads, n = attention.shape
+    groups = -(-n // GROUP)
+    values, gradients = np.zeros(rows), np.zeros((rows, heads, n))
+    sums, by_code = np.empty((heads, groups, CODES)), np.empty((heads, groups, CODES))
+    signs = np.empty((groups, CODES), np.int8)
+    codes, place = np.empty((groups, CHUNK), np.int32), np.empty(CHUNK, np.uint32)
+    before, side, after = np.empty(CHUNK), np.empty((heads, CHUNK)), np.empty((heads + 1, CHUNK))
+    for row in range(rows):
+        _fill_signs(signs, bits[row])
+        for h in range(heads):
+            _fill_sums(sums[h], attention[row, h])
+        by_code[:] = 0.0
+        for first in range(start, stop, CHUNK):
+            count = min(CHUNK, stop - first)
+            _draw(codes, place, np.uint64(keys[row]), epoch, first, size, n)
+            before[:], side[:], after[heads] = 1.0, 1.0, 1.0
+            for g in range(groups):
+                for i in range(CHUNK):
+                    before[i] *= signs[g, codes[g, i]]  # the label times the sides of the heads before
+                for h in range(heads):
+                    for i in range(CHUNK):
+                        side[h, i] -= 2 * sums[h, g, codes[g, i]]
+            for h in range(heads - 1, -1, -1):
+                for i in range(CHUNK):
+                    after[h, i] = after[h + 1, i] * side[h, i]
+            for i in range(count):
+                values[row] += 1 - before[i] * after[0, i]
+            for h in range(heads):
+                for i in range(CHUNK):
+                    after[h, i] = 2 * before[i] * after[h + 1, i]
+                    before[i] *= side[h, i]
+                for g in range(groups):
+                    for i in range(count):
+                        by_code[h, g, codes[g, i]] += after[h, i]
+        for h in range(heads):
+            _by_position(by_code[h], gradients[row, h])
+    return values / (stop - start), gradients / (stop - start)
+
+
+@compiled
+def _fill_sums(sums, weights):  # type: ignore[no-untyped-def]
+    """What each code of each group adds to the sum."""
+    for g in range(len(sums)):
+        sums[g, 0] = 0.0
+        for b in range(GROUP):
+            weight = weights[g * GROUP + b] if g * GROUP + b < len(weights) else 0.0
+            for c in range(1 << b):
+                sums[g, c + (1 << b)] = sums[g, c] + weight
+
+
+@compiled
+def _fill_signs(signs, bits):  # type: ignore[no-untyped-def]
+    """By what each code of each group multiplies the label."""
+    signs[:] = 1
+    for bit in bits:
+        g, b = bit // GROUP, bit % GROUP
+        for c in range(CODES):
+            if c >> b & 1:
+                signs[g, c] = -signs[g, c]
+
+
+@compiled
+def _by_position(by_code, gradient):  # type: ignore[no-untyped-def]
+    """Sums over the codes that have a bit, for every bit; overwrites ``by_code``."""
+    for g in range(len(by_code)):
+        for b in range(GROUP - 1, -1, -1):
+            half, total = 1 << b, 0.0
+            for c in range(half):
+                total += by_code[g, c + half]
+                by_code[g, c] += by_code[g, c + half]
+            if g * GROUP + b < len(gradient):
+                gradient[g * GROUP + b] = total
+
+
+@compiled
+def _draw(codes, place, key, epoch, first, size, n):  # type: ignore[no-untyped-def]
+    """The inputs ``first``, ``first`` + 1, ... of a row, as codes; see :class:`parity_lib.minibatch.Inputs`."""
+    if size:
+        bits = 0
+        while (size - 1) >> bits:
+            bits += 1
+        for i in range(CHUNK):
+            place[i] = min(first + i, size - 1)
+        factors, offsets = _permutation(key, epoch + 1, bits)
+        _permute(place, factors, offsets, bits)
+        for i in range(CHUNK):
+            while place[i] >= size:
+                place[i] = _permuted(place[i], factors, offsets, bits)
+        factors, offsets = _permutation(key, 0, n)
+        _permute(place, factors, offsets, n)
+        for g in range(len(codes)):
+            for i in range(CHUNK):
+                codes[g, i] = place[i] >> np.uint32(GROUP * g) & np.uint32(CODES - 1)
+        return
+    each = -(-n // WORD)
+    for g in range(len(codes)):
+        word, shift = g * GROUP // WORD + 1, np.uint64(g * GROUP % WORD)
+        for i in range(CHUNK):
+            mixed = _mixed(key + GOLDEN * np.uint64((first + i) * each + word))
+            codes[g, i] = mixed >> shift & np.uint64(CODES - 1)
+
+
+@compiled
+def _mixed(z):  # type: ignore[no-untyped-def]
+    """Steele, Lea and Flood's SplitMix64 finaliser (2014)."""
+    z = (z ^ z >> np.uint64(30)) * FIRST
+    z = (z ^ z >> np.uint64(27)) * SECOND
+    return z ^ z >> np.uint64(31)
+
+
+@compiled
+def _permutation(key, which, bits):  # type: ignore[no-untyped-def]
+    factors, offsets = np.empty(ROUNDS, np.uint32), np.empty(ROUNDS, np.uint32)
+    mask = np.uint64((1 << bits) - 1)
+    for step in range(ROUNDS):
+        place = np.uint64(2 * (which * ROUNDS + step) + 1)
+        factors[step] = _mixed(key + GOLDEN * place) & mask | np.uint64(1)
+        offsets[step] = _mixed(key + GOLDEN * (place + np.uint64(1))) & mask
+    return factors, offsets
+
+
+@compiled
+def _permuted(place, factors, offsets, bits):  # type: ignore[no-untyped-def]
+    mask, shift = np.uint32((1 << bits) - 1), np.uint32((bits + 1) // 2)
+    for step in range(ROUNDS):
+        place = np.uint32(place * factors[step] + offsets[step]) & mask
+        place = place ^ place >> shift
+    return place
+
+
+@compiled
+def _permute(places, factors, offsets, bits):  # type: ignore[no-untyped-def]
+    mask, shift = np.uint32((1 << bits) - 1), np.uint32((bits + 1) // 2)
+    for step in range(ROUNDS):
+        factor, offset = factors[step], offsets[step]
+        for i in range(len(places)):
+            place = np.uint32(places[i] * factor + offset) & mask
+            places[i] = place ^ place >> shift
+
+
+@compiled
+def _zigzag(s, k, smoothing, p, slope):  # type: ignore[no-untyped-def]
+    """The paper's head and its derivative, see :func:`parity_lib.readout.zigzag`."""
+    p[:], slope[:] = 1.0, 0.0
+    for q in range(1, k + 1):
+        weight = (8.0 * q - 4) * (1 - 2 * (q % 2))
+        for i in range(len(s)):
+            z = s[i] + (0.5 - q)
+            if smoothing == 0:
+                p[i] += weight * max(z, 0.0)
+                slope[i] += weight if z > 0 else 0.0
+            else:
+                root = math.sqrt(z * z + smoothing)
+                p[i] += weight * 0.5 * (z + root)
+                slope[i] += weight * 0.5 * (z + root) / root
+
+
+@compiled
+def _lose(kind, y, p, slope, value):  # type: ignore[no-untyped-def]
+    """The loss called ``NAMED[kind]``; multiplies ``slope`` by its derivative, see :data:`parity_lib.losses.LOSSES`."""
+    for i in range(len(y)):
+        if kind == 0:
+            left = max(1 - y[i] * p[i], 0.0)
+            value[i], slope[i] = left * left, slope[i] * -2 * y[i] * left
+        elif kind == 1:
+            value[i] = max(1 - y[i] * p[i], 0.0)
+            slope[i] *= -y[i] if y[i] * p[i] < 1 else 0.0
+        elif kind == 2:
+            sigmoid = 1 / (1 + math.exp(-p[i]))
+            value[i], slope[i] = 1 - y[i] * sigmoid, slope[i] * -y[i] * sigmoid * (1 - sigmoid)
+        elif kind == 3:
+            sigmoid = 1 / (1 + math.exp((p[i] - 1) / 2))
+            value[i], slope[i] = 1 + y[i] * sigmoid, slope[i] * -0.5 * y[i] * sigmoid * (1 - sigmoid)
+        elif kind == 4:
+            tanh = math.tanh(p[i])
+            value[i], slope[i] = 1 - y[i] * tanh, slope[i] * -y[i] * (1 - tanh * tanh)
+        elif kind == 5:
+            value[i], slope[i] = 1 - y[i] * p[i], slope[i] * -y[i]
+        else:
+            margin = y[i] * p[i]
+            falling = math.exp(-abs(margin))
+            value[i] = math.log1p(falling) + max(-margin, 0.0)
+            slope[i] *= -y[i] * (falling if margin > 0 else 1.0) / (1 + falling)

@@ -1,0 +1,125 @@
+r"""Inputs drawn by counting, and the mean loss on a batch of them.
+
+The i-th input of a row is a function of the row's key and of i alone: nothing is stored, every device draws the same,
+and a training set that is a share of the cube costs no memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from . import kernels
+from .losses import Loss
+from .readout import ReadOut
+
+GOLDEN, FIRST, SECOND = (int(value) - 2**64 for value in (kernels.GOLDEN, kernels.FIRST, kernels.SECOND))
+CELLS = 2**24  # numbers in the inputs that are looked at together
+Span = tuple[int, int, int]
+"""Which inputs: epoch, start, stop."""
+
+
+@dataclass
+class Inputs:
+    """Uniform inputs of n bits for each row, in batches.
+
+    Without a ``size`` they are drawn anew each time. With one, each row has a training set of that many different
+    inputs of its own and walks through it in shuffled epochs, as a data loader does: the last batch of an epoch is
+    smaller.
+    """
+
+    n: int
+    batch: int
+    keys: Tensor
+    """a random number for each row, (rows,) int64"""
+    size: int = 0
+    span: Span = field(default=(-1, 0, 0), init=False)
+
+    def advance(self, rows: Tensor) -> Span:
+        """Go to the next batch for these rows, and say which it is."""
+        if len(rows) != len(self.keys):
+            raise ValueError(f"expected {len(self.keys)} rows, one per generator, got {len(rows)}")
+        epoch, _, start = self.span
+        if epoch < 0 or (self.size and start == self.size):
+            epoch, start = epoch + 1, 0
+        stop = start + self.batch
+        self.span = epoch, start, min(stop, self.size) if self.size else stop
+        return self.span
+
+    def x(self, span: Span) -> Tensor:
+        """Those inputs, (rows, examples, n) in {0, 1}."""
+        epoch, start, stop = span
+        places = torch.arange(self.n, device=self.keys.device)
+        index = torch.arange(start, stop, device=self.keys.device)
+        if self.size:  # place in the epoch -> place in the training set -> input
+            bits = (self.size - 1).bit_length()
+            place = _permuted(index.expand(len(self.keys), -1), self.keys, epoch + 1, bits)
+            while (outside := place >= self.size).any():
+                place = torch.where(outside, _permuted(place, self.keys, epoch + 1, bits), place)
+            return (_permuted(place, self.keys, 0, self.n).unsqueeze(-1) >> places) & 1
+        each = -(-self.n // kernels.WORD)  # words of sixty bits for an input
+        words = index.unsqueeze(1) * each + torch.arange(each, device=index.device) + 1  # (examples, words)
+        mixed = _mixed(self.keys.reshape(-1, 1, 1) + GOLDEN * words)
+        return (mixed[..., places // kernels.WORD] >> (places % kernels.WORD)) & 1
+
+
+@kernels.fused(kernels.sum_mean)
+def sum_mean(
+    weights: Tensor, bits: Tensor, inputs: Inputs, span: Span, loss: Loss, readout: ReadOut
+) -> tuple[Tensor, Tensor]:
+    """Mean loss of a read-out of the sum, and its gradient: weights (rows, n), bits (rows, k) -> (rows,), (rows, n)."""
+    k = bits.shape[1]
+
+    def evaluate(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        s = (x @ weights.unsqueeze(-1)).squeeze(-1).requires_grad_()
+        with torch.enable_grad():
+            values = loss(y, readout(s, k))
+            (slopes,) = torch.autograd.grad(values.sum(), s)
+        return values.detach().sum(-1), (slopes.unsqueeze(1) @ x).squeeze(1)
+
+    return _mean(evaluate, weights, bits, inputs, span)
+
+
+@kernels.fused(kernels.product_mean)
+def product_mean(attention: Tensor, bits: Tensor, inputs: Inputs, span: Span) -> tuple[Tensor, Tensor]:
+    r"""Mean of :math:`1 - y \prod_i (1 - 2 v_i)`, and its gradient: attention (rows, heads, n) -> (rows,), the same."""
+
+    def evaluate(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        sides = (1 - 2 * x @ attention.mT).requires_grad_()  # (rows, examples, heads)
+        with torch.enable_grad():
+            values = 1 - y * sides.prod(-1)
+            (slopes,) = torch.autograd.grad(-2 * values.sum(), sides)
+        return values.detach().sum(-1), slopes.mT @ x
+
+    return _mean(evaluate, attention, bits, inputs, span)
+
+
+def _mean(evaluate, point: Tensor, bits: Tensor, inputs: Inputs, span: Span) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
+    epoch, start, stop = span
+    value, gradient = point.new_zeros(len(point)), torch.zeros_like(point)
+    size = max(1, CELLS // max(1, len(point) * inputs.n))
+    for first in range(start, stop, size):
+        x = inputs.x((epoch, first, min(first + size, stop)))
+        y = 1 - 2 * (x.gather(2, bits.unsqueeze(1).expand(-1, x.shape[1], -1)).sum(-1) % 2)
+        values, slopes = evaluate(x.to(point), y.to(point))
+        value, gradient = value + values, gradient + slopes
+    return value / (stop - start), gradient / (stop - start)
+
+
+def _mixed(z: Tensor) -> Tensor:
+    """Steele, Lea and Flood's SplitMix64 finaliser (2014), on int64 that wrap around."""
+    for shift, factor in ((30, FIRST), (27, SECOND), (31, 1)):
+        z = (z ^ ((z >> shift) & (2 ** (64 - shift) - 1))) * factor
+    return z
+
+
+def _permuted(place: Tensor, keys: Tensor, which: int, bits: int) -> Tensor:
+    """A permutation of 0..2^bits - 1 for each row, another for each ``which``: (rows, count) -> (rows, count)."""
+    for step in range(kernels.ROUNDS):
+        number = torch.full_like(keys, 2 * (which * kernels.ROUNDS + step) + 1)
+        factor, offset = (_mixed(keys + i * GOLDEN).unsqueeze(1) & (2**bits - 1) for i in (number, number + 1))
+        place = (place * (factor | 1) + offset) & (2**bits - 1)
+        place = place ^ (place >> (bits + 1) // 2)
+    return place

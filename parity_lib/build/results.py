@@ -83,7 +83,7 @@ def read_table(run: Path, chapter: str, name: str) -> pd.DataFrame:
     """A chapter's table in a run, or :class:`ResultsError`."""
     path = run / "tables" / chapter / f"{name}.csv"
     try:
-        return pd.read_csv(path, float_precision="round_trip")
+        return pd.read_csv(path)
     except FileNotFoundError:
         raise _missing(path) from None
     except (ValueError, OSError) as error:

@@ -81,7 +81,7 @@ def _compare(run: Path, reference: Path, name: str) -> Iterator[dict[str, str]]:
     for place in expected | found:
         pair = found.get(place, _ABSENT), expected.get(place, _ABSENT)
         status = _status(*pair, exact)
-        yield {"value": ", ".join(place), "status": status, "found": _shown(pair[0]), "expected": _shown(pair[1])}
+        yield {"value": printable(", ".join(place)), "status": status, "found": _shown(pair[0]), "expected": _shown(pair[1])}
 
 
 def _machine(record: Record) -> list[Any]:
@@ -90,7 +90,7 @@ def _machine(record: Record) -> list[Any]:
 
 def _uncompared(run: Path, name: str, why: str) -> Iterator[dict[str, str]]:
     for place, value in leaves(run, name):
-        yield {"value": ", ".join(place), "status": "not compared", "found": _shown(value), "expected": why}
+        yield {"value": printable(", ".join(place)), "status": "not compared", "found": _shown(value), "expected": why}
 
 
 def leaves(run: Path, name: str) -> Iterator[tuple[tuple[str, ...], Any]]:

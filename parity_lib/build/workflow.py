@@ -110,7 +110,7 @@ class _Loader(yaml.SafeLoader):
 def read_yaml(path: Path, what: str) -> Any:
     """Plain values from a YAML file. Nothing in it can run code: only the safe tags of YAML are read."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        return _Loader(path.read_text(encoding="utf-8")).get_single_data()
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
         reason = " ".join(str(error).split())
         raise ParameterError(f"{what}: not YAML ({reason})") from None

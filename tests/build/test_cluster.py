@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from checkouts import Checkout, wait_for, write_notebook
+from checkouts import Checkout, save, wait_for, write_notebook
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="the stand-in scheduler looks into /proc")
 
@@ -20,19 +20,19 @@ def test_chapters_run_as_jobs_and_a_failing_one_is_named(built: Checkout, cluste
     before = built.results()
     notebook = built.root / "notebooks/beta.ipynb"
     sound = notebook.read_text()
-    notebook.write_text(sound.replace("seed=seed", "seed=1/seed"))
-    built.write("parity_lib/colours.py", 'BLUE = "navy"\n')
+    notebook.write_text(sound.replace("seed=seed", "seed=1 / seed"))
+    built.write("parity_lib/figures/colours.py", 'BLUE = "navy"\n')
     done = built.parity("book", "--cluster", str(cluster))
-    where = "build/quick/logs/beta.failed.ipynb"
+    where = "build/book/logs/beta.failed.ipynb"
     assert done.returncode == 1
     assert done.stderr == f"beta: ZeroDivisionError: division by zero; see {where}\n"
     assert len(jobs(cluster)) == 2
-    assert built.results() == {"alpha.json": before["alpha.json"]}
+    assert not (built.root / "build/book/records/beta.json").exists()
 
     notebook.write_text(sound)
     done = built.parity("book", "--cluster", str(cluster))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "build/quick/html/index.html"
+    assert done.stdout.splitlines()[-1] == "build/book/html/index.html"
     assert len(jobs(cluster)) == 3  # alpha was kept, and the pages are rendered here
     assert built.results() == before
 
@@ -45,8 +45,7 @@ def test_a_job_that_outlives_a_killed_build_does_no_harm(built: Checkout, cluste
         "seed: int = 0  # random seed [0..inf)\n",
         f"import pathlib, time\npathlib.Path({str(waiting)!r}).touch()\n"
         f"while not pathlib.Path({str(hurry)!r}).exists():\n    time.sleep(0.1)",
-        "from parity_lib import record",
-        'record("beta", seed=seed)',
+        save("beta", "seed=seed"),
     )
     build = built.start("book", "--cluster", str(cluster))
     wait_for(waiting.exists)
@@ -60,4 +59,4 @@ def test_a_job_that_outlives_a_killed_build_does_no_harm(built: Checkout, cluste
     assert again.returncode == 0, stdout + stderr
     wait_for((cluster / "spool/1.status").exists)
     assert built.results() == before
-    assert (built.root / "build/quick/html/index.html").is_file()
+    assert (built.root / "build/book/html/index.html").is_file()

@@ -1,6 +1,6 @@
 """What breaks from outside: kills at any moment, a full disk, a folder that cannot be written, no kernel, two at once.
 
-The long version, with twenty kills: ``PARITY_KILLS=20 pytest tests/test_faults.py -k kills -s``.
+The long version, with twenty kills: ``PARITY_KILLS=20 pytest tests/build/test_faults.py -k kills -s``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from checkouts import Checkout, write_notebook
 
 KILLS = int(os.environ.get("PARITY_KILLS", "3"))
 SEED = int(os.environ.get("PARITY_KILLS_SEED", "0"))
-INDEX = "build/quick/html/index.html"
+INDEX = "build/book/html/index.html"
 
 
 def kill(victims: list[psutil.Process]) -> None:
@@ -46,9 +46,9 @@ def assert_nothing_is_half_written(build: Path) -> None:
 
 def usual_duration(built: Checkout) -> float:
     """How long the first build took, from Snakemake's own log, with a second for its start."""
-    log = (built.root / "build/quick/logs/snakemake.log").read_text()
+    log = (built.root / "build/book/logs/snakemake.log").read_text()
     hours, minutes, seconds = re.findall(r"Elapsed time: (\d+):(\d+):([\d.]+)", log)[-1]
-    return 1 + 3600 * int(hours) + 60 * int(minutes) + float(seconds)
+    return 2 + 3600 * int(hours) + 60 * int(minutes) + float(seconds)
 
 
 def test_kills_at_random_moments_change_nothing(built: Checkout) -> None:
@@ -57,7 +57,7 @@ def test_kills_at_random_moments_change_nothing(built: Checkout) -> None:
     A build that goes on after a kill may be killed again; every second one, and the last, goes on to its end.
     """
     chance, duration = random.Random(SEED), usual_duration(built)
-    build = built.root / "build/quick"
+    build = built.root / "build/book"
     sound, page = built.results(), (build / "src/notebooks/alpha.ipynb").read_bytes()
     shutil.rmtree(build)
     kills = 0
@@ -96,7 +96,7 @@ def in_own_mounts(built: Checkout, mount: str) -> subprocess.CompletedProcess[st
     if unshare is None or subprocess.run([unshare, "-m", "true"], capture_output=True).returncode != 0:
         pytest.skip("needs the right to mount (root on Linux)")
     parity = shlex.join([sys.executable, "-m", "parity_lib.build.cli", "book"])
-    look = "find build/quick/results build/quick/src/notebooks -type f 2> /dev/null"
+    look = "find build/book/results build/book/src/notebooks -type f 2> /dev/null"
     script = f"set -e; {mount}; set +e; {parity}; code=$?; {look}; exit $code"
     environment = os.environ | {"PYTHONPATH": str(built.root)}
     command = [unshare, "-m", "sh", "-c", script]
@@ -114,7 +114,7 @@ def test_a_full_disk_is_one_sentence(built: Checkout, size: str) -> None:
 
 def test_a_read_only_build_folder_is_one_sentence(built: Checkout) -> None:
     before = built.results()
-    built.write("parity_lib/colours.py", 'BLUE = "navy"\n')
+    built.write("parity_lib/figures/colours.py", 'BLUE = "navy"\n')
     done = in_own_mounts(built, "mount --bind build build; mount -o remount,ro,bind build")
     assert done.returncode == 1
     assert done.stderr.startswith("Read-only file system: ") and len(done.stderr.splitlines()) == 1
@@ -125,7 +125,7 @@ def test_a_file_in_place_of_the_build_folder_is_one_sentence(checkout: Checkout)
     checkout.write("build", "a file")
     done = checkout.parity("book")
     assert done.returncode == 1
-    assert done.stderr == f"Not a directory: {checkout.root / 'build/quick/logs'}\n"
+    assert done.stderr == f"Not a directory: {checkout.root / 'build/book/logs'}\n"
 
 
 # Chapters that cannot run
@@ -142,21 +142,21 @@ def test_a_missing_kernel_is_one_sentence(checkout: Checkout) -> None:
 
 def test_a_chapter_that_is_no_python_fails_alone_and_keeps_its_traceback(built: Checkout) -> None:
     write_notebook(built.root / "notebooks/beta.ipynb", "seed: int = 0  # random seed [0..9]", "def (:")
-    built.write("parity_lib/colours.py", 'BLUE = "navy"\n')
+    built.write("parity_lib/figures/colours.py", 'BLUE = "navy"\n')
     done = built.parity("book")
     assert done.returncode == 1
     assert "alpha: done in" in done.stdout
     assert done.stderr.startswith("beta: SyntaxError: ") and len(done.stderr.splitlines()) == 1
-    assert "def (:" in (built.root / "build/quick/logs/beta.error.txt").read_text()
+    assert "def (:" in (built.root / "build/book/logs/beta.error.txt").read_text()
     assert not (built.root / INDEX).exists()
 
 
 def test_of_two_builds_at_once_one_is_refused_and_the_other_is_sound(built: Checkout) -> None:
     sound = built.results()
-    built.write("parity_lib/colours.py", 'BLUE = "navy"\n')
+    built.write("parity_lib/figures/colours.py", 'BLUE = "navy"\n')
     builds = [built.start("book"), built.start("book")]
     said = [build.communicate()[1] for build in builds]
     assert sorted(build.returncode for build in builds) == [0, 1]
-    assert sorted(said) == ["", "another build of profile 'quick' is running\n"]
+    assert sorted(said) == ["", "another build of profile 'book' is running\n"]
     assert built.results() == sound
-    assert_nothing_is_half_written(built.root / "build/quick")
+    assert_nothing_is_half_written(built.root / "build/book")

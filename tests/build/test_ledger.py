@@ -1,95 +1,84 @@
 """The ledger collects what chapters recorded, and nothing else."""
 
 import json
-from dataclasses import asdict
 
 import pytest
 
-from parity_lib import wilson
-from parity_lib.build.claims import CLAIMS
-from parity_lib.evidence import ResultsError, Verdict, record
-from parity_lib.build.ledger import collect, count, entries, headline, overview, table
+from parity_lib.build.claims import claims
+from parity_lib.build.ledger import collect, count, headline, table
+from parity_lib.build.results import ResultsError
+from parity_lib.evidence import Verdict, record, wilson
+from parity_lib.figures.ledger import overview
 
 
 @pytest.fixture
-def results(tmp_path, monkeypatch):
-    monkeypatch.setenv("PARITY_OUT", str(tmp_path))
-    monkeypatch.setenv("PARITY_RESULTS", str(tmp_path))
-    record(
-        "one",
-        {},
-        {},
-        {"expr-ffnn": Verdict("holds", {"risk": 0.0}), "fig2-left": Verdict("fails", {"rate": wilson(1, 4)})},
-    )
-    changed = Verdict("holds with a change", {"off_by": {"plus": [3.94321, 4]}}, "a minus <sign>")
-    record("two", {}, {}, {"jacobian-sign": changed})
-    record("stray", {}, {}, {"lemma-8": Verdict("fails", {})})
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fails = Verdict("fails", "measured", {"rate": wilson(1, 4)}, "with another loss")
+    record("one", {"expr-ffnn": Verdict("holds", "exact", {"risk": 0.0}), "fig2-left": fails})
+    record("two", {"jacobian-sign": Verdict("misprint", "exact", {"off_by": {"plus": [3.94321, 4]}}, "a minus <sign>")})
+    record("stray", {"lemma-8": Verdict("fails", "exact", {}, "nothing")})
     return tmp_path
 
 
-def test_every_claim_has_a_row_and_what_no_chapter_decides_is_not_tested(results):
-    rows = collect(["one", "two"])
-    assert [row.claim for row in rows] == list(CLAIMS)
-    verdicts = {row.claim: row.verdict for row in rows}
-    assert verdicts["expr-ffnn"] == "holds" and verdicts["lemma-8"] == "not tested"  # the stray file does not count
-    assert count(rows) == {"holds": 1, "holds with a change": 1, "fails": 1, "not tested": len(CLAIMS) - 3}
+def test_every_claim_has_a_row_and_what_no_chapter_decides_is_open(run):
+    rows = collect(["one", "two"], run)
+    assert list(rows["claim"]) == list(claims())
+    verdicts = rows.set_index("claim")["as_stated"]
+    assert verdicts["expr-ffnn"] == "holds" and verdicts["lemma-8"] == "open"  # the stray file does not count
+    assert count(rows) == {"holds": 1, "misprint": 1, "fails": 1, "open": len(claims()) - 3}
 
 
-def test_the_headline_says_what_holds_as_printed(results):
-    assert headline(collect(["one", "two"])) == (
-        f"**{len(CLAIMS)} claims:** 1 holds as printed; 1 holds only with a change, which is named; 1 fails; "
-        f"{len(CLAIMS) - 3} are not tested."
+def test_the_headline_says_what_holds_as_stated_and_how_we_know(run):
+    assert headline(collect(["one", "two"], run)) == (
+        f"**{len(claims())} claims:** 1 holds as stated; 1 is a misprint, corrected here; 1 fails as stated; "
+        f"{len(claims()) - 3} are open. How we know: 2 exact, 1 measured."
     )
 
 
-def test_the_table_shows_checks_numbers_and_changes_and_escapes_them(results):
-    html = table(collect(["one", "two"]))
-    assert html.count("<tr id=") == len(CLAIMS)
-    assert "rate: 1 of 4 [5%, 70%]" in html
-    assert "off by, plus: 3.94, 4" in html
-    assert "a minus &lt;sign&gt;" in html
-    assert '<a href="one.html#fig-success-left">' in html  # to the figure that shows it
-    assert "http" not in html and "@" not in html
+def test_the_table_has_two_columns_of_verdict_checks_numbers_and_links_and_escapes_them(run):
+    html = table(collect(["one", "two"], run))
+    assert html.count("<tr id=") == len(claims())
+    assert "<th>as stated</th><th>what does hold</th>" in html
+    assert "rate: 1 of 4 [5%, 70%]" in html and "off by, plus: 3.94, 4" in html
+    assert "a minus &lt;sign&gt;" in html and "<sign>" not in html
+    assert f'<a href="one.html#{claims()["fig2-left"].figure}">one</a>' in html
+    assert 'href="#claim-fig2-left"' in html and 'data-show="misprint"' in html
+    assert "Check:</em> " in html
 
 
-def test_the_overview_names_every_claim(results):
-    fig = overview(collect(["one", "two"]))
-    assert {text.get_text() for text in fig.axes[0].texts} == set(CLAIMS)
+def test_all_claims_are_named_in_the_figure(run, book_style):
+    figure = overview(collect(["one", "two"], run))
+    assert {text.get_text() for text in figure.axes[0].texts} == set(claims())
+    assert figure.axes[0].get_title(loc="left") == f"1 of {len(claims())} claims hold as stated"
 
 
-def test_the_ledger_keeps_all_that_is_known_of_a_claim(results):
-    kept = entries(collect(["one", "two"]))
-    assert list(kept) == list(CLAIMS)
-    assert kept["fig2-left"] == asdict(CLAIMS["fig2-left"]) | {
-        "claim": "fig2-left",
-        "verdict": "fails",
-        "change": "",
-        "numbers": {"rate": asdict(wilson(1, 4))},
-        "chapter": "one",
-    }
-
-
-def test_a_claim_decided_twice_is_an_error(results):
-    record("three", {}, {}, {"expr-ffnn": Verdict("fails", {})})
+def test_a_claim_decided_twice_is_an_error(run):
+    record("three", {"expr-ffnn": Verdict("fails", "exact", {}, "nothing")})
     with pytest.raises(ResultsError, match="expr-ffnn is decided twice, by one and three"):
-        collect(["one", "three"])
+        collect(["one", "three"], run)
+
+
+SOUND = {"as_stated": "holds", "kind": "exact", "numbers": {}, "instead": ""}
 
 
 @pytest.mark.parametrize(
-    ("claims", "sentence"),
+    ("decided", "sentence"),
     [
-        ({"expr-ffnn": {}}, r"odd\.json: expr-ffnn must have a verdict, numbers and a change"),
-        ({"no-such": {"verdict": "holds", "change": "", "numbers": {}}}, r"odd\.json decides 'no-such'"),
-        ({"expr-ffnn": {"verdict": "true", "change": "", "numbers": {}}}, "unknown verdict 'true' of expr-ffnn"),
+        ({"expr-ffnn": {}}, r"odd\.json: claims, expr-ffnn, as_stated: Field required"),
+        ({"no-such": SOUND}, "odd decides 'no-such', which is not among the claims"),
+        ({"expr-ffnn": SOUND | {"as_stated": "true"}}, "as_stated: Input should be 'holds', 'narrower range'"),
+        ({"expr-ffnn": SOUND | {"kind": "felt"}}, "kind: Input should be 'proved'"),
+        ({"expr-ffnn": SOUND | {"more": 1}}, "expr-ffnn, more: Extra inputs are not permitted"),
     ],
 )
-def test_broken_results_are_refused_in_one_sentence(results, claims, sentence):
-    content = {"notebook": "odd", "parameters": {}, "numbers": {}, "claims": claims}
-    (results / "odd.json").write_text(json.dumps(content))
-    with pytest.raises(ResultsError, match=sentence):
-        collect(["odd"])
+def test_broken_results_are_refused_in_one_sentence(run, decided, sentence):
+    (run / "results/odd.json").write_text(json.dumps({"chapter": "odd", "claims": decided, "tables": []}))
+    with pytest.raises(ResultsError, match=sentence) as refusal:
+        collect(["odd"], run)
+    assert "\n" not in str(refusal.value)
 
 
-def test_missing_results_are_refused_in_one_sentence(results):
+def test_missing_results_are_refused_in_one_sentence(run):
     with pytest.raises(ResultsError, match=r"there is no .*four\.json: run the chapters first"):
-        collect(["four"])
+        collect(["four"], run)

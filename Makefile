@@ -21,9 +21,10 @@ book: $(STAMP)  ## run the notebooks that are not up to date, build the book, pr
 test: $(STAMP)  ## run every test (builds the quick book first if it is not up to date)
 	@$(BIN)/python -m pytest
 
-lint: $(STAMP)  ## check style and types
+lint: $(STAMP)  ## check style, types, and that imports go down only
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports
 
 bench: $(STAMP)  ## measure speed and memory against their targets
 	@$(BIN)/python benchmarks/run.py

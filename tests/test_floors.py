@@ -1,0 +1,41 @@
+"""The house itself: imports go down only, the core stays small and hears of nobody."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+from checkouts import ROOT
+
+CORE = sorted((ROOT / "parity_lib").glob("*.py"))
+
+
+def test_imports_go_down_only():
+    """The contract stands in pyproject.toml; `make lint` holds it too."""
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([lint], cwd=ROOT, capture_output=True, text=True)
+    assert "1 kept, 0 broken" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_core_is_small():
+    assert sum(len(path.read_text().splitlines()) for path in CORE) <= 1500
+
+
+def test_the_core_reads_no_environment_variable():
+    for path in CORE:
+        names = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+        modules = {name for node in ast.walk(ast.parse(path.read_text())) for name in imported(node)}
+        assert not names & {"environ", "getenv", "environb"} and "os" not in modules, path.name
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+
+
+def test_every_public_name_is_there():
+    import parity_lib
+
+    assert all(hasattr(parity_lib, name) for name in parity_lib.__all__)
+    assert Path(parity_lib.__file__).parent == ROOT / "parity_lib"

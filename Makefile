@@ -1,9 +1,9 @@
 # The whole project in two commands: `make book` and `make test`.
-#   make book PROFILE=paper     the reference run instead of the quick one
 #   make book CORES=2           how many notebooks may run at once (default: every core)
-PROFILE ?= quick
+#   make book PROFILE=smoke     the small sizes of the tests; its pages are not for reading
+PROFILE ?= book
 CORES ?=
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -18,8 +18,8 @@ help:  ## show this list
 book: $(STAMP)  ## run the notebooks that are not up to date, build the book, print its path
 	@$(BIN)/parity book --profile $(PROFILE) $(if $(CORES),--cores $(CORES))
 
-test: $(STAMP)  ## run every test (builds the quick book first if it is not up to date)
-	@$(BIN)/python -m pytest
+test: $(STAMP)  ## run every test (builds the book in the smoke profile first if it is not up to date)
+	@$(BIN)/python -m pytest -n $(or $(CORES),2) --dist loadfile
 
 lint: $(STAMP)  ## check style, types, and that imports go down only
 	@$(BIN)/ruff check .
@@ -33,6 +33,9 @@ clean:  ## remove everything that was generated, the virtual environment include
 	rm -rf build _build .venv
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[binder,book,test]'
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and $(PYTHON) is %d.%d: say make PYTHON=python3.11" % sys.version_info[:2])'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo 'Python cannot make virtual environments here: install python3-venv' >&2; exit 1; }
+	@echo 'installing the versions of constraints.txt into .venv; this takes a few minutes'
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[binder,book,test]'
 	@touch $@

@@ -1,305 +1,99 @@
-r"""Rivals of the heads on the same task: one-hidden-layer networks, tied ones, and exact solvers.
+r"""Stacks of small networks that are trained together, and exact solvers of the same task.
 
-Many FFNN-1 (eq. 1) are trained as one stacked tensor: row r has its own start, its own task and its own
-width, all rows see the same inputs. The *tied* network shares one vector of input weights g among its k
-neurons, with the paper's frozen zigzag on top,
+Hundreds of networks with one hidden layer (eq. 1), of *tied* networks or of product heads stand in one array, a row
+each, with their own starts, tasks and learning rates; all see the same examples. The tied network shares one vector
+of input weights g among its k neurons, with the paper's frozen zigzag on top,
 
 .. math:: \hat y = 1 + \sum_{q=1}^k (-1)^q (8q - 4)\, \sigma\Big(\sum_j g_j x_j + \tfrac12 - q\Big).
 
-With :math:`g_j = \sum_i \mathrm{softmax}_j(a_i \cdot \mathrm{pos}_j / \tau)` it has 2k numbers and is the
-transformer with k heads. Brute force over the subsets and elimination over GF(2) solve the task outright.
-Chapters ``parameter_efficiency`` and ``fixed_attention``.
+With :math:`g_j = \sum_i \mathrm{softmax}_j(a_i \cdot \mathrm{pos}_j)` it has 2k numbers and is the transformer with
+k heads. The *product head* :math:`\prod_i (1 - 2 v_i)` has the same 2k numbers. Chapters ``fixed_attention`` and
+``parameter_efficiency``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
+from types import ModuleType
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..attention import positional_code, soft_attention
-from ..losses import find_loss
+from ..attention import positional_code
 from ..progress import track
-from ..readout import FFNN1, check_smoothing, smoothed_relu, zigzag
-from ..risk import MinibatchRisk
+from ..readout import FFNN1, zigzag
 from ..task import Parity
 from ..training import initial_directions, one_thread_per_process
+from . import networks_reference as reference
+from .networks_reference import TIES, Array
 
-TIES = ("softmax", "bump", "free")
+kernels: ModuleType | None
+try:
+    from . import networks_kernels as kernels
+except ImportError:  # without numba all runs, slower
+    kernels = None
+
 TEST_SEED, DATA_SEED = 2**40, 2**41  # streams of their own, apart from every seed of a start
+SMOOTHING = 1e-2
+REAL = np.float32
+"""The type in which stacks are trained; what they reach is evaluated in it or in float64."""
 
 
 @dataclass(frozen=True)
-class Budget:
-    """What a training run was allowed; a trained risk is never given without it.
+class Engine:
+    """Who makes the steps: the fused kernels, or torch, which they are tested against."""
 
-    Parameters
-    ----------
-    steps : updates of Adam.   batch : fresh examples per update.
-    learning_rates : one start is trained at each of them, so their number is the number of restarts.
-    """
+    plain: Callable[..., None]
+    plain_accuracy: Callable[..., Array]
+    on_heads: Callable[..., None]
+    tied: Callable[..., None]
 
-    steps: int
-    batch: int
-    learning_rates: tuple[float, ...]
+
+engine = (
+    Engine(kernels.plain, kernels.plain_accuracy, kernels.on_heads, kernels.tied)
+    if kernels
+    else Engine(reference.plain, reference.plain_accuracy, reference.on_heads, reference.tied)
+)
+
+
+@dataclass
+class Stack:
+    """Networks in training, a row each, with Adam's averages of the gradient and of its square, (rows, numbers)."""
+
+    theta: Array
+    mean: Array = field(init=False)
+    square: Array = field(init=False)
+    made: int = 0
+    """Steps made so far."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {getattr(self, name)!r}")
-        if not self.learning_rates or not all(0 < rate < math.inf for rate in self.learning_rates):
-            raise ValueError(f"learning_rates must be positive finite numbers, got {self.learning_rates!r}")
+        self.theta = np.ascontiguousarray(self.theta, dtype=REAL)
+        self.mean, self.square = np.zeros_like(self.theta), np.zeros_like(self.theta)
 
-    def __str__(self) -> str:
-        rates = ", ".join(f"{rate:.2g}" for rate in self.learning_rates)
-        tried = f"{len(self.learning_rates)} rates tried: {rates}" if len(self.learning_rates) > 1 else f"rate {rates}"
-        return f"{self.steps} steps of Adam, batch {self.batch}, {tried}"
+    def keep(self, rows: Array) -> None:
+        """Drop all other rows."""
+        self.theta, self.mean, self.square = self.theta[rows], self.mean[rows], self.square[rows]
 
 
-class Stack(torch.nn.Module):
-    r"""Rows of FFNN-1 in one tensor: :math:`\hat y_r = \sum_i \alpha_{ri}\,\sigma(\beta_{ri} \cdot x + b_{ri}) + b_r`.
-
-    ``beta`` is (rows, neurons, inputs), ``bias`` and ``alpha`` (rows, neurons), ``offset`` (rows,). A row narrower
-    than the widest is padded with zeros; with the ReLU a neuron of zeros has gradient zero, so it stays absent.
-    """
-
-    def __init__(self, beta: Tensor, bias: Tensor, alpha: Tensor, offset: Tensor, smoothing: float = 0.0) -> None:
-        super().__init__()
-        check_smoothing(smoothing)
-        self.smoothing = smoothing
-        self.beta, self.bias = torch.nn.Parameter(beta), torch.nn.Parameter(bias)
-        self.alpha, self.offset = torch.nn.Parameter(alpha), torch.nn.Parameter(offset)
-
-    @classmethod
-    def uniform(cls, inputs: int, widths: Sequence[int], seeds: Sequence[int]) -> Stack:
-        """ReLU networks with the start of :class:`parity_lib.readout.FFNN1`, one row per width and seed."""
-        if any(width < 1 for width in widths):
-            raise ValueError(f"widths must be at least 1, got {tuple(widths)}")
-        networks = [
-            FFNN1(inputs, width, generator=torch.Generator().manual_seed(seed))
-            for width, seed in zip(widths, seeds, strict=True)
-        ]
-        most = max(widths)
-
-        def padded(name: str) -> Tensor:
-            rows = [getattr(network, name).detach() for network in networks]
-            return torch.stack([torch.cat([row, row.new_zeros(most - len(row), *row.shape[1:])]) for row in rows])
-
-        offset = torch.stack([network.offset.detach() for network in networks])
-        return cls(padded("beta"), padded("bias"), padded("alpha"), offset)
-
-    @classmethod
-    def gaussian(cls, inputs: int, neurons: int, seeds: Sequence[int], smoothing: float) -> Stack:
-        """Networks for standardised inputs: weights N(0, 1/fan-in), hidden biases N(0, 1), so that kinks spread."""
-        if neurons < 1:
-            raise ValueError(f"neurons must be at least 1, got {neurons!r}")
-        draws = []
-        for seed in seeds:
-            generator = torch.Generator().manual_seed(seed)
-            draws.append(torch.randn(neurons, inputs + 2, generator=generator, dtype=torch.float64))
-        drawn = torch.stack(draws)
-        beta, bias, alpha = drawn[..., :inputs] / inputs**0.5, drawn[..., inputs], drawn[..., inputs + 1] / neurons**0.5
-        return cls(beta.clone(), bias.clone(), alpha.clone(), torch.zeros(len(seeds), dtype=torch.float64), smoothing)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Predictions (rows, examples); inputs are shared (examples, inputs) or each row's (rows, examples, inputs)."""
-        hidden = smoothed_relu(self._hidden(x, slice(None)), self.smoothing)
-        return (hidden @ self.alpha.unsqueeze(2)).squeeze(2) + self.offset.unsqueeze(1)
-
-    def _hidden(self, x: Tensor, rows: slice) -> Tensor:
-        """What goes into the activation, (rows, examples, neurons)."""
-        beta, bias = self.beta[rows], self.bias[rows]
-        if x.ndim == 3:
-            return torch.baddbmm(bias.unsqueeze(1), x[rows], beta.transpose(1, 2))
-        flat = torch.addmm(bias.reshape(-1), x, beta.reshape(-1, x.shape[1]).T)
-        return flat.reshape(len(x), *bias.shape).transpose(0, 1)
-
-    @torch.no_grad()
-    def differentiate(self, x: Tensor, labels: Tensor) -> None:
-        r"""Set every ``grad`` to the gradient of the row's mean squared hinge, labels (rows, examples).
-
-        In closed form, in place, and a few rows at a time so that they stay in the processor's cache: several
-        times faster than autograd, which allocates each of its large intermediates anew.
-        """
-        gradients = {name: torch.empty_like(parameter) for name, parameter in self.named_parameters()}
-        examples, neurons = labels.shape[1], self.alpha.shape[1]
-        size = max(1, 2**17 // (examples * neurons))
-        for first in range(0, len(labels), size):
-            self._differentiate(x, labels, slice(first, first + size), gradients)
-        for name, parameter in self.named_parameters():
-            parameter.grad = gradients[name]
-
-    def _differentiate(self, x: Tensor, labels: Tensor, rows: slice, gradients: dict[str, Tensor]) -> None:
-        z, y = self._hidden(x, rows), labels[rows]
-        if self.smoothing == 0:
-            hidden, alpha, unit = z.relu_(), self.alpha[rows], 1.0
-            slope = hidden.sign()
-        else:  # twice the activation is z + root, twice its derivative that over root; alpha carries the half
-            root = torch.addcmul(z.new_tensor(self.smoothing), z, z).sqrt_()
-            hidden, alpha, unit = z.add_(root), self.alpha[rows] / 2, 0.5
-            slope = torch.div(hidden, root, out=root)
-        prediction = (hidden @ alpha.unsqueeze(2)).squeeze(2) + self.offset[rows].unsqueeze(1)
-        upstream = (-2 / y.shape[1]) * y * (1 - y * prediction).relu()
-        gradients["offset"][rows] = upstream.sum(1)
-        gradients["alpha"][rows] = unit * (upstream.unsqueeze(1) @ hidden).squeeze(1)
-        with_one = torch.nn.functional.pad(x[rows] if x.ndim == 3 else x, (0, 1), value=1.0)  # the bias is a weight too
-        if x.ndim == 3:
-            summed = slope.transpose(1, 2) @ with_one.mul_(upstream.unsqueeze(2))
-        else:
-            flat = slope.mul_(upstream.unsqueeze(2)).transpose(0, 1).reshape(len(x), -1).T @ with_one
-            summed = flat.reshape(*alpha.shape, -1)
-        summed *= alpha.unsqueeze(2)
-        gradients["beta"][rows], gradients["bias"][rows] = summed[..., :-1], summed[..., -1]
+def uniform_start(inputs: int, neurons: int, seeds: Sequence[int]) -> Array:
+    """ReLU networks with the start of :class:`parity_lib.readout.FFNN1`, one row a seed: (seeds, numbers)."""
+    networks = [FFNN1(inputs, neurons, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
+    parts = [(net.beta.flatten(), net.bias, net.alpha, net.offset.reshape(1)) for net in networks]
+    return torch.stack([torch.cat(row) for row in parts]).detach().numpy()
 
 
-def train_stack(
-    stack: Stack,
-    draw: Callable[[Tensor], tuple[Tensor, Tensor]],
-    steps: int,
-    learning_rate: float,
-    *,
-    decay: bool = False,
-    after: Callable[[], None] | None = None,
-    finished: Callable[[Tensor], Tensor] | None = None,
-    every: int = 50,
-    label: str = "FFNN-1",
-) -> Tensor:
-    """Minimise every row's squared hinge with Adam; rows that have finished leave the stack.
-
-    Parameters
-    ----------
-    draw : maps the rows still in training, (rows,), to a batch: inputs and labels (rows, examples).
-    decay : let the learning rate fall to zero along a cosine.
-    after : called after every update, for constraints.
-    finished : maps the rows still in training to those that need no more, (rows,) bool; asked every ``every`` steps.
-
-    Returns
-    -------
-    The step at which each row finished, (rows,); 0 where it never did.
-    """
-    optimiser = torch.optim.Adam(stack.parameters(), lr=learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps) if decay else None
-    rows = torch.arange(len(stack.alpha))
-    done_at = torch.zeros(len(rows), dtype=torch.int64)
-    with one_thread_per_process():
-        for step in track(steps, label, True):
-            x, labels = draw(rows)
-            stack.differentiate(x, labels)
-            optimiser.step()
-            if schedule is not None:
-                schedule.step()
-            if after is not None:
-                after()
-            if finished is not None and (step + 1) % every == 0:
-                done = finished(rows)
-                if done.any():
-                    done_at[rows[done]] = step + 1
-                    rows = rows[~done]
-                    _keep(stack, optimiser, ~done)
-                if not len(rows):
-                    break
-    return done_at
-
-
-def _keep(stack: Stack, optimiser: torch.optim.Adam, rows: Tensor) -> None:
-    """Drop rows, and neurons that no other row has, from the parameters and from what Adam remembers of them."""
-    present = stack.alpha[rows].ne(0).any(0)
-    for parameter in stack.parameters():
-        kept = (rows, present) if parameter.ndim > 1 else (rows,)
-        state = optimiser.state[parameter]
-        parameter.data, parameter.grad = _chosen(parameter.data, *kept), None
-        for name in ("exp_avg", "exp_avg_sq"):
-            state[name] = _chosen(state[name], *kept)
-
-
-def _chosen(values: Tensor, *kept: Tensor) -> Tensor:
-    """The entries where a mask for each of the first axes is true."""
-    for axis, mask in enumerate(kept):
-        values = values.index_select(axis, mask.nonzero().flatten())
-    return values
-
-
-def steps_to_learn(
-    tasks: Sequence[Parity], widths: Sequence[int], seeds: Sequence[int], budget: Budget, learning_rate: float,
-    *, target: float = 0.99, every: int = 25, test: int = 4096,
-) -> Tensor:  # fmt: skip
-    """Steps until plain ReLU networks on n inputs in +-1 pass ``target`` accuracy, one row per task, width and seed.
-
-    Returns
-    -------
-    (rows,); 0 where the budget ran out first.
-    """
-    n = tasks[0].n
-    data, held_out = torch.Generator().manual_seed(DATA_SEED), torch.Generator().manual_seed(TEST_SEED)
-    stack = Stack.uniform(n, widths, seeds)
-    test_x = tasks[0].sample(test, held_out)
-    bits = torch.tensor([task.indices for task in tasks])
-    test_labels = parities(bits, test_x)
-
-    def draw(rows: Tensor) -> tuple[Tensor, Tensor]:
-        x = tasks[0].sample(budget.batch, data)
-        return 1 - 2 * x, parities(bits[rows], x)
-
-    @torch.no_grad()
-    def finished(rows: Tensor) -> Tensor:
-        return accuracy(stack(1 - 2 * test_x), test_labels[rows]) > target
-
-    return train_stack(stack, draw, budget.steps, learning_rate, finished=finished, every=every, label=f"FFNN-1 n={n}")
-
-
-def tied_weights(directions: Tensor, n: int, temperature: float = 1.0, tie: str = "softmax") -> Tensor:
-    r"""Shared input weights g of the tied network, (..., k, 2) -> (..., n).
-
-    ``softmax``: :math:`g_j = \sum_i \mathrm{softmax}_j(a_i \cdot \mathrm{pos}_j / \tau)`, the k heads.
-    ``bump``: :math:`g_j = \sum_i \exp((a_i \cdot \mathrm{pos}_j - |a_i|)/\tau)`, the same without normalisation.
-    ``free``: g itself, (..., n) -> (..., n).
-    """
-    if tie not in TIES:
-        raise ValueError(f"tie must be one of {', '.join(TIES)}, got {tie!r}")
-    if tie == "free":
-        return directions
-    if tie == "softmax":
-        return soft_attention(directions, n, temperature).sum(-2)
-    scores = directions @ positional_code(n).T - directions.norm(dim=-1, keepdim=True)
-    return (scores / temperature).exp().sum(-2)
-
-
-def train_tied(
-    tasks: Sequence[Parity], seeds: Sequence[int], budget: Budget, learning_rate: float,
-    *, tie: str = "softmax", smoothing: float = 1e-2, target: float = 0.99, every: int = 25, test: int = 4096,
-) -> Tensor:  # fmt: skip
-    """Steps until tied networks pass ``target`` accuracy, one row per task and seed; 0 where the budget ran out.
-
-    They are trained as the heads are: sigmoid hinge, fresh batches, the paper's start. ``free`` starts at k/n.
-    """
-    n, k = tasks[0].n, tasks[0].k
-    risk = MinibatchRisk(
-        tasks, "sigmoid_hinge", 1.0, smoothing, batch=budget.batch,
-        generators=[torch.Generator().manual_seed(2**32 + seed) for seed in seeds],
-    )  # fmt: skip
-    start = initial_directions(seeds, k) if tie != "free" else torch.full((len(seeds), n), k / n, dtype=torch.float64)
-    parameters = start.requires_grad_()
-    optimiser = torch.optim.Adam([parameters], lr=learning_rate)
-    held_out = tasks[0].sample(test, torch.Generator().manual_seed(TEST_SEED))
-    labels = labels_of(tasks, held_out)
-    done_at = torch.zeros(len(seeds), dtype=torch.int64)
-    with one_thread_per_process():
-        for step in track(budget.steps, f"tied {tie} n={n}", True):
-            optimiser.zero_grad()
-            risk.of_weights(tied_weights(parameters, n, tie=tie)).sum().backward()
-            optimiser.step()
-            if (step + 1) % every == 0:
-                with torch.no_grad():
-                    predictions = zigzag(tied_weights(parameters, n, tie=tie) @ held_out.T, k, smoothing)
-                done_at[(accuracy(predictions, labels) > target) & (done_at == 0)] = step + 1
-                if (done_at > 0).all():
-                    break
-    return done_at
+def gaussian_start(inputs: int, neurons: int, seeds: Sequence[int]) -> Array:
+    """Networks for standardised inputs: weights N(0, 1/fan-in), hidden biases N(0, 1), so that kinks spread."""
+    rows = []
+    for seed in seeds:
+        drawn = torch.randn(neurons, inputs + 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        beta, alpha = drawn[:, :inputs] / inputs**0.5, drawn[:, inputs + 1] / neurons**0.5
+        rows.append(torch.cat([beta.flatten(), drawn[:, inputs], alpha, torch.zeros(1)]))
+    return torch.stack(rows).numpy()
 
 
 def drawn_tasks(n: int, k: int, seeds: Sequence[int]) -> list[Parity]:
@@ -307,26 +101,118 @@ def drawn_tasks(n: int, k: int, seeds: Sequence[int]) -> list[Parity]:
     return [Parity.random(n, k, torch.Generator().manual_seed(2**35 + seed)) for seed in seeds]
 
 
-def tied_accuracy(weights: Tensor, tasks: Sequence[Parity], smoothing: float = 1e-2, test: int = 16384) -> Tensor:
+def positions(tasks: Sequence[Parity]) -> Array:
+    """The positions of every task's bits, counted from 0: (tasks, k)."""
+    return np.array([task.indices for task in tasks])
+
+
+def random_inputs(generator: np.random.Generator, steps: int, n: int, batch: int) -> Array:
+    """Uniform inputs in {0, 1} for some steps, (steps, n, batch)."""
+    size = steps * n * batch
+    bits = np.unpackbits(np.frombuffer(generator.bytes(-(-size // 8)), dtype=np.uint8))[:size]
+    return bits.astype(REAL).reshape(steps, n, batch)
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """Networks of one kind in a race: their starts (rows, numbers), learning rates (rows,) and parities (rows, k).
+
+    ``model`` is ``plain``, with its number of neurons, or one of :data:`TIES`.
+    """
+
+    model: str
+    start: Array
+    rates: Array
+    bits: Array
+    neurons: int = 0
+
+    def advance(self, stack: Stack, rows: Array, x: Array) -> None:
+        """Train the rows that are still in the stack on inputs (steps, n, batch)."""
+        state = stack.theta, stack.mean, stack.square, stack.made, self.rates[rows], x, self.bits[rows]
+        if self.model == "plain":
+            engine.plain(*state, self.neurons)
+        else:
+            code = np.ascontiguousarray(positional_code(x.shape[1]).numpy(), dtype=REAL)
+            engine.tied(*state, code, self.bits.shape[1], TIES.index(self.model), SMOOTHING)
+        stack.made += len(x)
+
+    def accuracy(self, theta: Array, rows: Array, x: Array) -> Array:
+        """Share of the inputs (n, examples) that each row gets right."""
+        if self.model == "plain":
+            return engine.plain_accuracy(theta, x, self.bits[rows], self.neurons)
+        inputs = torch.from_numpy(x)
+        found = reference.tied_predictions(torch.from_numpy(theta), inputs, self.bits.shape[1], self.model, SMOOTHING)
+        right = found * reference.labels(inputs, self.bits[rows]) > 0
+        return right.to(torch.float64).mean(1).numpy()
+
+
+def plain_entrant(tasks: Sequence[Parity], neurons: int, seeds: Sequence[int], rates: Sequence[float]) -> Entrant:
+    """Plain ReLU networks, one for every rate and seed, in this order."""
+    start = np.tile(uniform_start(tasks[0].n, neurons, seeds), (len(rates), 1))
+    return Entrant("plain", start, np.repeat(rates, len(seeds)), np.tile(positions(tasks), (len(rates), 1)), neurons)
+
+
+def tied_entrant(tasks: Sequence[Parity], tie: str, seeds: Sequence[int], rates: Sequence[float]) -> Entrant:
+    """Tied networks or product heads from the paper's start; ``free`` starts at k/n. One for every rate and seed."""
+    n, k = tasks[0].n, tasks[0].k
+    heads = initial_directions(seeds, k).flatten(1).numpy()
+    start = np.tile(np.full((len(seeds), n), k / n) if tie == "free" else heads, (len(rates), 1))
+    return Entrant(tie, start, np.repeat(rates, len(seeds)), np.tile(positions(tasks), (len(rates), 1)))
+
+
+def race(
+    entrants: Sequence[Entrant], n: int, steps: int, batch: int,
+    *, target: float = 0.99, every: int = 25, test: int = 4096, label: str = "",
+) -> list[Array]:  # fmt: skip
+    """Steps until every row of every entrant passes ``target`` accuracy; all see the same examples.
+
+    A row is tested every ``every`` steps on ``test`` held-out inputs and leaves when it passes.
+
+    Returns
+    -------
+    For each entrant (rows,); 0 where the steps ran out first.
+    """
+    data, held_out = np.random.default_rng(DATA_SEED), np.random.default_rng(TEST_SEED)
+    shown = random_inputs(held_out, 1, n, test)[0]
+    stacks = [Stack(entrant.start) for entrant in entrants]
+    left = [np.arange(len(entrant.start)) for entrant in entrants]
+    done = [np.zeros(len(entrant.start), dtype=np.int64) for entrant in entrants]
+    with one_thread_per_process():
+        for chunk in track(-(-steps // every), label or f"n={n}", True):
+            x = random_inputs(data, min(every, steps - chunk * every), n, batch)
+            for i, (entrant, stack) in enumerate(zip(entrants, stacks, strict=True)):
+                if len(left[i]):
+                    entrant.advance(stack, left[i], x)
+                    passed = entrant.accuracy(stack.theta, left[i], shown) > target
+                    done[i][left[i][passed]] = stack.made
+                    stack.keep(~passed)
+                    left[i] = left[i][~passed]
+            if not any(map(len, left)):
+                break
+    return done
+
+
+def trained_heads(tasks: Sequence[Parity], seeds: Sequence[int], steps: int, batch: int, rate: float) -> Tensor:
+    """Directions of the heads after ``steps`` with the sigmoid hinge and the frozen zigzag, (seeds, k, 2)."""
+    entrant, n = tied_entrant(tasks, "softmax", seeds, [rate]), tasks[0].n
+    stack, data = Stack(entrant.start), np.random.default_rng(DATA_SEED)
+    with one_thread_per_process():
+        for chunk in track(-(-steps // 50), f"heads n={n}", True):
+            entrant.advance(stack, np.arange(len(seeds)), random_inputs(data, min(50, steps - 50 * chunk), n, batch))
+    return torch.from_numpy(stack.theta.astype(np.float64)).reshape(len(seeds), -1, 2)
+
+
+def tied_accuracy(weights: Tensor, tasks: Sequence[Parity], smoothing: float = SMOOTHING, test: int = 16384) -> Tensor:
     """Accuracy of the zigzag on input weights g, (tasks, n) -> (tasks,): on all inputs up to n = 12, else a sample."""
     n, k = tasks[0].n, tasks[0].k
     x = tasks[0].cube() if n <= 12 else tasks[0].sample(test, torch.Generator().manual_seed(TEST_SEED))
-    return accuracy(zigzag(weights @ x.T, k, smoothing), labels_of(tasks, x))
+    found = zigzag(weights @ x.T, k, smoothing) * labels_of(tasks, x)
+    return (found > 0).to(torch.float64).mean(1)
 
 
 def labels_of(tasks: Sequence[Parity], x: Tensor) -> Tensor:
     """Labels in {-1, +1} of shared inputs (examples, n) under each task, (tasks, examples)."""
-    return parities(torch.tensor([task.indices for task in tasks]), x)
-
-
-def parities(bits: Tensor, x: Tensor) -> Tensor:
-    """Parities in {-1, +1} of the positions (tasks, k), counted from 0, of inputs (examples, n): (tasks, examples)."""
-    return 1 - 2 * (x.T[bits].sum(1) % 2)
-
-
-def accuracy(predictions: Tensor, labels: Tensor) -> Tensor:
-    """Share of examples whose prediction has the sign of the label, (..., examples) -> (...)."""
-    return (predictions * labels > 0).to(torch.float64).mean(-1)
+    return reference.labels(x.T, positions(tasks))
 
 
 def parameters_of(inputs: int, neurons: int) -> int:
@@ -334,98 +220,13 @@ def parameters_of(inputs: int, neurons: int) -> int:
     return neurons * (inputs + 2) + 1
 
 
-def median_steps(steps: Tensor) -> float | None:
-    """Median over the runs that learned, from the steps of all, (runs,) with 0 for never; None if none did."""
-    return float(np.median(steps[steps > 0].numpy())) if (steps > 0).any() else None
-
-
-def smallest_widths(widths: Sequence[int], low: Sequence[float], high: Sequence[float]) -> dict[str, int | None]:
-    """The width at which most networks learn, from the ends of the interval of each width's rate of success.
-
-    ``width`` is the first that surely passes one half, ``width_low`` the first that may, ``width_high`` the one from
-    which on all surely do (success need not be monotone in the width); None where there is none.
-    """
-    sure = [end > 0.5 for end in low]
-    passes = {
-        "width": sure,
-        "width_low": [end > 0.5 for end in high],
-        "width_high": [all(sure[i:]) for i in range(len(sure))],
-    }
-    return {
-        name: next((width for width, ok in zip(widths, column, strict=True) if ok), None)
-        for name, column in passes.items()
-    }
-
-
-def missing_edge_risk(predictions: Tensor) -> Tensor:
-    r"""Risk of a network blind to a bit of B: mean of :math:`1 + p^2`, :math:`(1+|p|)^2/2` where :math:`|p| > 1`.
-
-    An input and its copy with the bit flipped get the same prediction p and opposite labels. It is at
-    least 1, with equality only at p = 0. Predictions (..., inputs) on all inputs -> (...).
-    """
-    size = predictions.abs()
-    return torch.where(size <= 1, 1 + size**2, (1 + size) ** 2 / 2).mean(-1)
-
-
-@torch.no_grad()
-def missing_edge_cases(stack: Stack, n: int, bit: int, k: int) -> tuple[Tensor, Tensor]:
-    """Proposition 4, exactly: networks without the edge from ``bit``, on every B of size k that contains it.
-
-    Returns
-    -------
-    Their risks over all 2^n inputs, (rows, sets), and what :func:`missing_edge_risk` says they are, (rows,).
-    """
-    if n > 14:
-        raise ValueError(f"all 2^n inputs are enumerated only up to n = 14, got n = {n}; the formula holds for any n")
-    if stack.beta[..., bit - 1].any():
-        raise ValueError(f"the networks must have no edge from bit {bit}, got weights that are not zero")
-    x = Parity(n, (bit,)).cube()
-    others = [j for j in range(1, n + 1) if j != bit]
-    tasks = [Parity(n, (bit, *rest)) for rest in combinations(others, k - 1)]
-    predictions = stack(1 - 2 * x)
-    losses = find_loss("squared_hinge")(labels_of(tasks, x).unsqueeze(0), predictions.unsqueeze(1))
-    return losses.mean(-1), missing_edge_risk(predictions)
-
-
-def remove_edge(stack: Stack, bit: int) -> Stack:
-    """The same networks with the weights from ``bit`` set to zero."""
-    beta = stack.beta.detach().clone()
-    beta[..., bit - 1] = 0
-    bias, alpha, offset = (part.detach().clone() for part in (stack.bias, stack.alpha, stack.offset))
-    return Stack(beta, bias, alpha, offset, stack.smoothing)
-
-
-def train_without_edge(
-    task: Parity, bit: int, width: int, seeds: Sequence[int], budget: Budget, every: int = 10
-) -> tuple[Tensor, Stack]:
-    """Exact risk along the training of networks that lack the edge from ``bit``, (frames, rows), and the networks."""
-    stack = remove_edge(Stack.uniform(task.n, [width] * len(seeds), seeds), bit)
-    data = torch.Generator().manual_seed(DATA_SEED)
-    cube = task.cube()
-    labels, frames = task.labels(cube), []
-
-    def draw(rows: Tensor) -> tuple[Tensor, Tensor]:
-        x = task.sample(budget.batch, data)
-        inputs = 1 - 2 * x
-        inputs[:, bit - 1] = 0  # no edge: the weight sees nothing and its gradient is zero
-        return inputs, task.labels(x).expand(len(rows), -1)
-
-    @torch.no_grad()
-    def record(rows: Tensor) -> Tensor:
-        frames.append(find_loss("squared_hinge")(labels, stack(1 - 2 * cube)).mean(-1))
-        return torch.zeros(len(rows), dtype=torch.bool)
-
-    record(torch.arange(len(seeds)))
-    train_stack(stack, draw, budget.steps, budget.learning_rates[0], finished=record, every=every, label="missing edge")
-    return torch.stack(frames), stack
-
-
 def brute_force(x: Tensor, labels: Tensor, k: int) -> tuple[int, ...]:
     """The only k positions whose parity agrees with every example, by trying all of them.
 
     Parameters
     ----------
-    x : inputs in {0, 1}, (examples, n).   labels : (examples,) in {-1, +1}.
+    x : inputs in {0, 1}, (examples, n).
+    labels : (examples,) in {-1, +1}.
     """
     columns, target = _packed(x.T), _packed((labels < 0).unsqueeze(0))[0]  # 64 examples to a word
     n = x.shape[1]

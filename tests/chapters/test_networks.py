@@ -1,127 +1,176 @@
-"""Stacked networks, tied networks, Proposition 4 and the exact solvers."""
+"""Stacks of small networks: fused steps against torch, races, and the exact solvers."""
 
-from itertools import combinations
-
+import numpy as np
 import pytest
 import torch
 
-from parity_lib import FFNN1, EnumeratedRisk, Parity, literal_prediction, zigzag
-from parity_lib.attention import head_matrices
+from parity_lib import FFNN1, Parity, literal_prediction, zigzag
+from parity_lib.attention import head_matrices, positional_code
+from parity_lib.chapters import networks
+from parity_lib.chapters import networks_reference as reference
 from parity_lib.chapters.networks import (
-    Budget,
+    Engine,
     Stack,
-    accuracy,
     brute_force,
     drawn_tasks,
     eliminate,
+    gaussian_start,
     labels_of,
-    median_steps,
-    missing_edge_cases,
-    missing_edge_risk,
     parameters_of,
-    remove_edge,
-    smallest_widths,
+    plain_entrant,
+    positions,
+    race,
+    random_inputs,
     solve_exactly,
-    steps_to_learn,
     tied_accuracy,
-    tied_weights,
-    train_stack,
-    train_tied,
-    train_without_edge,
+    tied_entrant,
+    trained_heads,
+    uniform_start,
 )
-from parity_lib.losses import find_loss
 from parity_lib.training import initial_directions
+
+kernels = pytest.importorskip("parity_lib.chapters.networks_kernels")
+TORCH = Engine(reference.plain, reference.plain_accuracy, reference.on_heads, reference.tied)
 
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def state(theta):
+    """A stack and Adam's averages, both halfway through a run."""
+    rng = np.random.default_rng(9)
+    return [theta.copy(), 0.01 * rng.normal(size=theta.shape), 0.01 * rng.random(theta.shape)]
+
+
+def agree(kernel, torch_step, theta, *arguments):
+    """Both engines make the same steps to rounding, and do move."""
+    fused, literal = state(theta), state(theta)
+    kernel(*fused, 7, *arguments)
+    torch_step(*literal, 7, *arguments)
+    for ours, theirs in zip(fused, literal, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    assert np.abs(fused[0] - theta).max() > 1e-3
+
+
+def examples(rows, n, k, batch=37, steps=2):
+    rng = np.random.default_rng(1)
+    bits = np.stack([np.sort(rng.permutation(n)[:k]) for _ in range(rows)])
+    return rng, random_inputs(rng, steps, n, batch).astype(np.float64), bits
+
+
+def test_fused_steps_of_plain_networks_are_those_of_torch():
+    rng, x, bits = examples(5, 7, 2)
+    theta, rates = 0.4 * rng.normal(size=(5, parameters_of(7, 3))), rng.uniform(0.01, 0.05, 5)
+    agree(kernels.plain, reference.plain, theta, rates, x, bits, 3)
+    ours, theirs = (module.plain_accuracy(theta, x[0], bits, 3) for module in (kernels, reference))
+    np.testing.assert_allclose(ours, theirs)
+
+
+@pytest.mark.parametrize("tie", reference.TIES)
+def test_fused_steps_of_tied_networks_and_product_heads_are_those_of_torch(tie):
+    rng, x, bits = examples(4, 9, 3)
+    theta, rates = rng.normal(size=(4, 9 if tie == "free" else 6)), rng.uniform(0.01, 0.05, 4)
+    code = np.ascontiguousarray(positional_code(9).numpy())
+    agree(kernels.tied, reference.tied, theta, rates, x, bits, code, 3, reference.TIES.index(tie), 1e-2)
+
+
+@pytest.mark.parametrize("separate, m", [(False, 3), (True, 2)])
+def test_fused_steps_on_fixed_heads_are_those_of_torch_caps_included(separate, m):
+    rng, x, bits = examples(4, 8, 2)
+    features = 4 * m if separate else 4
+    theta, rates = 0.3 * rng.normal(size=(4, parameters_of(features, 5))), rng.uniform(0.01, 0.05, (4, 2))
+    weights, low, high = rng.uniform(0.2, 1, (4, 3 * m, 8)), rng.uniform(0.2, 1, (4, m)), rng.uniform(0.2, 1, (4, m))
+    centre, inverse = rng.normal(size=(4, features)), rng.uniform(1, 2, (4, features))
+    view, caps = (weights, low, high, centre, inverse, separate), np.array([np.inf, 1, np.inf, 0.5])
+    agree(kernels.on_heads, reference.on_heads, theta, rates, x, bits, *view, 5, caps, 1e-2)
+
+
+def test_training_in_single_precision_takes_the_same_steps_to_its_own_rounding():
+    rng, x, bits = examples(4, 7, 2, batch=64, steps=5)
+    theta, rates = 0.4 * rng.normal(size=(4, parameters_of(7, 3))), np.full(4, 0.02)
+    single, double = [[part.astype(kind) for part in state(theta)] for kind in (np.float32, np.float64)]
+    kernels.plain(*single, 7, rates, x.astype(np.float32), bits, 3)
+    reference.plain(*double, 7, rates, x, bits, 3)
+    np.testing.assert_allclose(single[0], double[0], atol=1e-5)
+
+
+def test_both_engines_learn_alike(monkeypatch):
+    tasks, seeds = drawn_tasks(8, 2, range(6)), range(6)
+    entrants = [plain_entrant(tasks, 6, seeds, [0.03]), tied_entrant(tasks, "product", seeds, [0.08])]
+    fused = race(entrants, 8, 200, 64)
+    monkeypatch.setattr(networks, "engine", TORCH)
+    literal = race(entrants, 8, 200, 64)
+    assert all((steps > 0).sum() >= 5 for steps in fused)
+    for ours, theirs in zip(fused, literal, strict=True):
+        assert np.abs(ours - theirs).max() <= 50 and ((ours > 0) == (theirs > 0)).mean() >= 5 / 6
+
+
 def test_a_row_of_the_stack_is_the_network_of_eq_1():
-    stack = Stack.uniform(6, widths=[2, 4], seeds=[3, 5])
     x = Parity(6, (1,)).cube()
-    single = FFNN1(6, 2, generator=generator(3))
-    assert torch.allclose(stack(x)[0], single(x))
-    assert torch.allclose(stack(x), stack(x.expand(2, *x.shape)))
-    assert parameters_of(6, 2) == sum(p.numel() for p in single.parameters())
+    theta = torch.from_numpy(uniform_start(6, 4, [3, 5]))
+    single = FFNN1(6, 4, generator=generator(5))
+    assert torch.allclose(reference.predictions(theta, x.T, 4)[1], single(x))
+    assert parameters_of(6, 4) == sum(p.numel() for p in single.parameters()) == theta.shape[1]
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 1e-2])
-@pytest.mark.parametrize("shared", [True, False])
-def test_the_closed_form_gradient_is_that_of_autograd(smoothing, shared):
-    stack = Stack.gaussian(5, 4, [1, 2, 3], smoothing)
-    x = torch.randn(*(() if shared else (3,)), 4000, 5, generator=generator(), dtype=torch.float64)
-    labels = torch.randn(3, 4000, generator=generator(1), dtype=torch.float64).sign()
-    wanted = torch.autograd.grad(find_loss("squared_hinge")(labels, stack(x)).mean(1).sum(), list(stack.parameters()))
-    stack.differentiate(x, labels)
-    for parameter, gradient in zip(stack.parameters(), wanted, strict=True):
-        assert torch.allclose(parameter.grad, gradient, atol=1e-12)
+def test_networks_for_standardised_inputs_start_with_unit_variance():
+    theta = gaussian_start(5, 400, [1])
+    beta, bias = theta[0, :2000], theta[0, 2000:2400]
+    assert beta.var() == pytest.approx(1 / 5, rel=0.2) and bias.var() == pytest.approx(1, rel=0.2)
+    assert theta[0, -1] == 0
 
 
-def test_a_stacked_run_is_the_run_alone_and_absent_neurons_stay_absent():
-    task = Parity(6, (2, 5))
-    x = task.cube()
-    labels = task.labels(x)
-
-    def trained(widths, seeds):
-        stack = Stack.uniform(6, widths, seeds)
-        train_stack(stack, lambda rows: (1 - 2 * x, labels.expand(len(rows), -1)), 40, 0.05)
-        return stack
-
-    together, alone = trained([2, 5], [1, 2]), trained([2], [1])
-    assert torch.allclose(together.beta[0, :2], alone.beta[0], atol=1e-10)
-    assert together.beta[0, 2:].abs().max() == 0 and together.alpha[0, 2:].abs().max() == 0
+def test_random_inputs_are_fair_bits():
+    x = random_inputs(np.random.default_rng(0), 3, 5, 4000)
+    assert x.shape == (3, 5, 4000) and set(np.unique(x)) == {0, 1}
+    assert np.abs(x.mean((0, 2)) - 0.5).max() < 0.03
 
 
-def test_rows_that_finish_leave_with_their_neurons_and_the_others_train_on_unchanged():
-    task = Parity(5, (1, 4))
-    x = task.cube()
-    labels = task.labels(x)
-    full, short = Stack.uniform(5, [4, 3], [1, 2]), Stack.uniform(5, [4, 3], [1, 2])
-
-    def draw(rows):
-        return 1 - 2 * x, labels.expand(len(rows), -1)
-
-    train_stack(full, draw, 20, 0.05)
-    done = train_stack(short, draw, 20, 0.05, finished=lambda rows: rows == 0, every=10)
-    assert done.tolist() == [10, 0]
-    assert short.beta.shape == (1, 3, 5) and short.offset.shape == (1,)
-    assert torch.allclose(short.beta[0], full.beta[1, :3], atol=1e-12)
-    assert torch.allclose(short.alpha[0], full.alpha[1, :3], atol=1e-12)
+def test_a_row_leaves_the_race_when_it_passes_and_the_others_go_on_unchanged():
+    tasks, seeds = drawn_tasks(6, 2, range(4)), range(4)
+    (alone,) = race([plain_entrant(tasks, 5, seeds, [0.03])], 6, 300, 64)
+    together = race([tied_entrant(tasks, "free", seeds, [0.01]), plain_entrant(tasks, 5, seeds, [0.03])], 6, 300, 64)
+    assert np.array_equal(together[1], alone) and (alone % 25 == 0).all()
 
 
-def test_a_wide_network_learns_the_parity_of_two_bits_and_the_run_repeats_itself():
-    tasks, budget = [Parity(8, (2, 7))] * 2, Budget(600, 128, (0.02,))
-    first = steps_to_learn(tasks, [12, 12], [0, 1], budget, 0.02)
-    assert (first > 0).all() and (first % 25 == 0).all()
-    assert torch.equal(first, steps_to_learn(tasks, [12, 12], [0, 1], budget, 0.02))
+def test_entrants_have_a_row_for_every_rate_and_seed():
+    tasks = drawn_tasks(9, 3, [4, 5])
+    entrant = tied_entrant(tasks, "softmax", [4, 5], [0.1, 0.2, 0.3])
+    assert entrant.rates.tolist() == [0.1, 0.1, 0.2, 0.2, 0.3, 0.3]
+    assert np.array_equal(entrant.start[:2].reshape(2, 3, 2), initial_directions([4, 5], 3).numpy())
+    assert np.array_equal(entrant.bits[2:4], positions(tasks))
+    assert Stack(entrant.start).theta.dtype == np.float32
 
 
 def test_the_tied_network_is_the_transformer():
-    task, heads = Parity(9, (2, 5, 8)), 3 * initial_directions([4], 3)
-    x = task.cube()
-    tied = zigzag(x @ tied_weights(heads[0], 9, 0.7), 3, 1e-2)
-    literal = literal_prediction(x, head_matrices(heads[0]), 3, 0.7, 1e-2)
-    assert (tied - literal).abs().max() < 1e-12
+    heads = 3 * initial_directions([4], 3)
+    x = Parity(9, (2, 5, 8)).cube()
+    tied = reference.tied_predictions(heads.flatten(1), x.T, 3, "softmax", 1e-2)[0]
+    assert (tied - literal_prediction(x, head_matrices(heads[0]), 3, 1.0, 1e-2)).abs().max() < 1e-12
 
 
-def test_tied_networks_learn_with_the_softmax_and_start_as_they_should_without():
-    tasks = [Parity(6, (2, 5))] * 2
-    steps = train_tied(tasks, [0, 1], Budget(600, 256, (0.08,)), 0.08)
-    assert (steps > 0).all()
-    heads = initial_directions([0], 2)
-    assert tied_weights(heads, 6, tie="softmax").sum() == pytest.approx(2)
-    assert tied_weights(heads, 6, tie="bump").max() <= 2
-    assert torch.equal(tied_weights(torch.ones(1, 6), 6, tie="free"), torch.ones(1, 6))
-    with pytest.raises(ValueError, match="tie must be one of softmax, bump, free, got 'loose'"):
-        tied_weights(heads, 6, tie="loose")
+def test_ties_are_normalised_or_not_and_unknown_ones_refused():
+    heads = initial_directions([0], 2).flatten(1)
+    assert reference.read_weights(heads, 6, 2, "softmax").sum() == pytest.approx(2)
+    assert reference.read_weights(heads, 6, 2, "bump").max() <= 2
+    assert reference.read_weights(heads, 6, 2, "product").shape == (1, 2, 6)
+    assert torch.equal(reference.read_weights(torch.ones(1, 6), 6, 2, "free"), torch.ones(1, 1, 6))
+    with pytest.raises(ValueError, match="tie must be one of softmax, bump, free, product, got 'loose'"):
+        reference.read_weights(heads, 6, 2, "loose")
 
 
-def test_labels_and_accuracy_of_several_tasks():
+def test_trained_heads_read_their_bits():
+    tasks = [Parity(6, (2, 5))] * 3
+    directions = trained_heads(tasks, [0, 1, 2], 500, 256, 0.08)
+    weights = torch.softmax(directions @ positional_code(6).T, -1).sum(1)
+    assert tied_accuracy(weights, tasks).min() > 0.99
+
+
+def test_labels_of_several_tasks_are_theirs():
     tasks = [Parity(5, (1, 3)), Parity(5, (2, 5))]
     x = tasks[0].cube()
     assert torch.equal(labels_of(tasks, x), torch.stack([task.labels(x) for task in tasks]))
-    assert accuracy(torch.tensor([1.0, -2.0, 0.0, 3.0]), torch.tensor([1, -1, 1, -1])) == 0.5
 
 
 def test_the_tied_network_that_reads_exactly_its_bits_is_always_right():
@@ -131,37 +180,12 @@ def test_the_tied_network_that_reads_exactly_its_bits_is_always_right():
         row[list(task.indices)] = 1
     assert tied_accuracy(weights, tasks).tolist() == [1, 1]
     assert tied_accuracy(weights.flip(0), tasks).max() < 0.6
+    assert torch.equal(zigzag(torch.arange(4.0), 3, 0.0), torch.tensor([1.0, -1, 1, -1]))
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
-def test_a_missing_edge_gives_the_stated_risk_and_never_less_than_one(scale):
-    n, hidden = 7, 3
-    network = FFNN1(n, 5, generator=generator(1))
-    with torch.no_grad():
-        network.beta[:, hidden - 1] = 0
-        network.alpha.mul_(scale)
-    x = Parity(n, (hidden,)).cube()
-    predictions = network(x).detach()
-    for others in combinations([j for j in range(1, n + 1) if j != hidden], 2):
-        task = Parity(n, (hidden, *others))
-        risk = find_loss("squared_hinge")(task.labels(x), predictions).mean()
-        assert float(risk) == pytest.approx(float(missing_edge_risk(predictions)), abs=1e-12)
-        assert risk > 1
-    assert float(missing_edge_risk(torch.zeros(4))) == 1
-
-
-def test_training_without_an_edge_brings_the_risk_to_one_from_above():
-    task = Parity(6, (2, 5))
-    frames, stack = train_without_edge(task, 5, 6, [0, 1, 2], Budget(200, 64, (0.02,)))
-    assert frames.shape == (21, 3) and (frames > 1).all()
-    assert (frames[-1] < frames[0]).all()
-    exact, formula = missing_edge_cases(stack, 6, 5, 2)
-    assert exact.shape == (3, 5) and torch.allclose(exact, formula.unsqueeze(1), atol=1e-12)
-    with pytest.raises(ValueError, match="must have no edge from bit 1"):
-        missing_edge_cases(stack, 6, 1, 2)
-    assert remove_edge(stack, 1).beta[..., 0].abs().max() == 0
-    with pytest.raises(ValueError, match="only up to n = 14, got n = 15; the formula holds for any n"):
-        missing_edge_cases(stack, 15, 1, 2)
+@pytest.mark.parametrize("n", [1, 10, 1000])
+def test_a_dense_network_has_more_parameters_than_inputs_at_any_width(n):
+    assert min(parameters_of(n, width) for width in range(1, 5)) > n
 
 
 @pytest.mark.parametrize("n, k", [(4, 1), (10, 2), (20, 3), (60, 3), (12, 12)])
@@ -182,36 +206,3 @@ def test_the_solvers_say_what_they_lack():
         eliminate(torch.cat([x, x]), torch.cat([task.labels(x), -task.labels(x)]))
     with pytest.raises(ValueError, match=r"k must be a whole number in 1\.\.8, got 9"):
         brute_force(x, task.labels(x), 9)
-
-
-def test_a_budget_prints_what_it_allowed_and_refuses_nonsense():
-    assert str(Budget(800, 512, (0.01, 0.03))) == "800 steps of Adam, batch 512, 2 rates tried: 0.01, 0.03"
-    with pytest.raises(ValueError, match="steps must be a whole number of at least 1, got 0"):
-        Budget(0, 512, (0.01,))
-    with pytest.raises(ValueError, match="learning_rates must be positive finite numbers"):
-        Budget(10, 512, ())
-    with pytest.raises(ValueError, match=r"widths must be at least 1, got \(0,\)"):
-        Stack.uniform(4, [0], [1])
-
-
-def test_the_exact_risk_of_the_tied_network_is_the_risk_of_the_heads():
-    task, heads = Parity(8, (1, 4)), initial_directions([2], 2)
-    risk = EnumeratedRisk(task, "squared_hinge", 1.0)
-    x = task.cube()
-    mean = find_loss("squared_hinge")(task.labels(x), zigzag(x @ tied_weights(heads[0], 8), 2, 1e-2)).mean()
-    assert float(risk(heads)[0]) == pytest.approx(float(mean), abs=1e-12)
-
-
-def test_the_smallest_width_is_the_first_that_surely_passes_with_what_the_intervals_leave_open():
-    low, high = [0.1, 0.4, 0.6, 0.3, 0.7], [0.4, 0.6, 0.9, 0.8, 0.9]
-    assert smallest_widths([1, 2, 3, 4, 5], low, high) == {"width": 3, "width_low": 2, "width_high": 5}
-    assert smallest_widths([1], [0.0], [0.4]) == {"width": None, "width_low": None, "width_high": None}
-
-
-@pytest.mark.parametrize("n", [1, 10, 1000])
-def test_a_dense_network_has_more_parameters_than_inputs_at_any_width(n):
-    assert min(parameters_of(n, width) for width in range(1, 5)) > n
-
-
-def test_the_median_is_over_the_runs_that_learned():
-    assert median_steps(torch.tensor([0, 50, 100, 0])) == 75 and median_steps(torch.tensor([0, 0])) is None

@@ -16,14 +16,14 @@ worst of the :math:`2^d` inputs is found by looking at how far the other positio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import hardshrink
 
-from ..task import binary_digits, is_whole
+from ..task import binary_digits
 
 EMBEDDINGS = ("characters", "balanced", "signs", "one_hot")
 XOR_LOSSES = ("hinge", "squared_hinge")
@@ -41,12 +41,8 @@ class SparseXOR:
     j: int
 
     def __post_init__(self) -> None:
-        if not is_whole(self.d) or self.d < 3:
-            raise ValueError(f"d must be a whole number of at least 3, got {self.d!r}")
-        if not all(is_whole(position) and 1 <= position <= self.d for position in (self.i, self.j)):
-            raise ValueError(f"i and j must be positions in 1..{self.d}, got {self.i!r} and {self.j!r}")
-        if self.i == self.j:
-            raise ValueError(f"i and j must be two different positions in 1..{self.d}, got {self.i} twice")
+        if self.d < 3 or self.i == self.j or not {self.i, self.j} <= set(range(1, self.d + 1)):
+            raise ValueError(f"i and j must be two positions in 1..d, d at least 3, got {self.i}, {self.j} of {self.d}")
 
     @property
     def pair(self) -> list[int]:
@@ -74,9 +70,20 @@ class SparseXOR:
         return weights[..., keep]
 
 
-def default_width(d: int) -> int:
-    r"""The embeddings' dimension in the chapter, :math:`m = \lceil (\log_2 d)^2 \rceil`, at most d - 1."""
-    return min(math.ceil(math.log2(d) ** 2 - 1e-9), d - 1)
+def default_width(d: int, embedding: str = "characters") -> int:
+    r"""The embeddings' dimension in the chapter, :math:`m = \lceil (\log_2 d)^2 \rceil`, at most d - 1; one-hot: d."""
+    return d if embedding == "one_hot" else min(math.ceil(math.log2(d) ** 2 - 1e-9), d - 1)
+
+
+def draw(d: int, embedding: str, seed: int, m: int | None = None) -> tuple[SparseXOR, Tensor, torch.Generator]:
+    """The task, the embedding (d, m) and the generator of a seed; m is :func:`default_width` unless given.
+
+    A seed draws, in this order, the pair, the embedding and whatever else an experiment needs, so that it means the
+    same task in every arm of an experiment.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    task = SparseXOR.random(d, generator)
+    return task, positional_embedding(embedding, d, m or default_width(d, embedding), generator), generator
 
 
 def positional_embedding(name: str, d: int, m: int, generator: torch.Generator) -> Tensor:
@@ -91,11 +98,7 @@ def positional_embedding(name: str, d: int, m: int, generator: torch.Generator) 
     """
     if name not in EMBEDDINGS:
         raise ValueError(f"unknown embedding {name!r}; known: {', '.join(EMBEDDINGS)}")
-    if not is_whole(m) or m < 1:
-        raise ValueError(f"m must be a whole number of at least 1, got {m!r}")
     if name == "one_hot":
-        if m != d:
-            raise ValueError(f"one_hot embeddings have m = d = {d}, got m = {m}")
         return torch.eye(d, dtype=torch.float64)
     if name == "characters" and d & (d - 1):
         raise ValueError(f"characters needs d to be a power of two, got {d}; balanced takes any d")
@@ -219,17 +222,6 @@ MAPS: dict[str, AttentionMap] = {
 }
 
 
-def _find(kind: str, name: str, table: Sequence[str]) -> None:
-    if name not in table:
-        raise ValueError(f"unknown {kind} {name!r}; known: {', '.join(table)}")
-
-
-def _check_names(readout: str, loss: str, attention: str = "softmax") -> None:
-    _find("read-out", readout, tuple(READOUTS))
-    _find("loss", loss, XOR_LOSSES)
-    _find("attention map", attention, tuple(MAPS))
-
-
 def mean_absolute_sum(d: int) -> float:
     r""":math:`E|x_1 + \dots + x_d|` of independent signs, from the central binomial coefficient."""
     return d * (math.comb(d - 1, (d - 1) // 2) / 2 ** (d - 1))  # whole numbers divided: full precision at any d
@@ -258,9 +250,6 @@ def weight_gradient(task: SparseXOR, weights: Tensor, readout: str = "tent", los
     -------
     (2, d).
     """
-    _check_names(readout, loss)
-    if weights.shape != (2, task.d):
-        raise ValueError(f"weights must have shape (2, {task.d}), got {tuple(weights.shape)}")
     size = float(weights.abs().sum(-1).max())
     if size > 1 + 1e-9:
         raise ValueError(f"the closed form needs heads whose weights add up to at most 1 in size, got {size:.3g}")
@@ -294,7 +283,6 @@ def population_gradient(
     :func:`weight_gradient` through the attention map. From the zero start every combination of read-out, loss
     and map is covered; from any other, quadratic and product while the weights add up to at most 1.
     """
-    _check_names(readout, loss, attention)
     scores = queries @ embedding.T
     gradient = weight_gradient(task, MAPS[attention].weights(scores), readout, loss)
     return MAPS[attention].pull_back(scores, gradient) @ embedding
@@ -305,7 +293,6 @@ def enumerated_gradient(
     readout: str = "tent", loss: str = "hinge", attention: str = "softmax",
 ) -> Tensor:  # fmt: skip
     """The same by autograd over all 2^d inputs, one by one: the yardstick for :func:`population_gradient`."""
-    _check_names(readout, loss, attention)
     x = task.cube()
     leaf = queries.detach().clone().requires_grad_()
     v = x @ MAPS[attention].weights(leaf @ embedding.T).T
@@ -322,23 +309,10 @@ def step_size(d: int, strength: float, readout: str = "tent", loss: str = "hinge
     :math:`\sigma` the parity signal (tent: :math:`E|S|/d`, quadratic: 2/d, product: 1/d; twice that for the squared
     hinge). So :math:`\eta` grows like :math:`d^{1.5} \lambda` for the tent and :math:`d^2 \lambda` for the others.
     """
-    _check_names(readout, loss, attention)
-    _check_step(strength)
     zero = torch.zeros(d, dtype=torch.float64)
     uniform, slope = float(MAPS[attention].weights(zero)[0]), float(MAPS[attention].slope(zero)[0])
     signal = {"tent": mean_absolute_sum(d) / d, "quadratic": 2 * uniform, "product": uniform}[readout]
     return strength / (slope * signal * (1 if loss == "hinge" else 2))
-
-
-def take_step(queries: Tensor, gradient: Tensor, step: float) -> Tensor:
-    """One step of gradient descent, (2, m) -> (2, m)."""
-    _check_step(step)
-    return queries - step * gradient
-
-
-def _check_step(step: float) -> None:
-    if not (isinstance(step, int | float) and 0 < step < math.inf):
-        raise ValueError(f"the step must be a positive finite number, got {step!r}")
 
 
 def worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent", loss: str = "hinge") -> Tensor:
@@ -356,7 +330,6 @@ def worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent", loss: st
     quasi-concave. Otherwise all inputs are visited up to d = 16, and beyond the least value on the zonotope's edges is
     the bound. Again every loss below 1 is exact.
     """
-    _check_names(readout, loss)
     if READOUTS[readout].of_mean:
         worst = _worst_of_mean(task, weights.mean(-2), readout).clamp_min(0)
     else:
@@ -403,9 +376,8 @@ def _worst_of_product(task: SparseXOR, weights: Tensor) -> Tensor:
     reach = rest.sum(-1)
     unequal, equal = weights[..., i] - weights[..., j], weights[..., i] + weights[..., j]
     largest, least, edge_least = [], [], []
-    for descending in (False, True):  # the two chains of corners from "all minus" to "all plus"
-        order = angle.argsort(dim=-1, descending=descending).unsqueeze(-2).expand_as(rest)
-        edges = 2 * rest.gather(-1, order)
+    ascending = 2 * rest.gather(-1, angle.argsort(-1).unsqueeze(-2).expand_as(rest))
+    for edges in (ascending, ascending.flip(-1)):  # the two chains of corners from "all minus" to "all plus"
         corners = torch.cat([torch.zeros_like(edges[..., :1]), edges.cumsum(-1)], -1) - reach.unsqueeze(-1)
         largest.append((corners + unequal.unsqueeze(-1)).prod(-2).amax(-1))
         shifted = corners + equal.unsqueeze(-1)
@@ -421,64 +393,3 @@ def _worst_of_product(task: SparseXOR, weights: Tensor) -> Tensor:
             place = tuple(row)
             low[place] = (signs @ rest[place].T + equal[place]).prod(-1).min()
     return torch.maximum(1 + torch.maximum(*largest), 1 - low)
-
-
-def random_signs(count: int, d: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Uniform inputs in {-1, +1}, (count, d), eight positions from each random byte."""
-    table = 2 * binary_digits(torch.arange(256), 8).to(dtype) - 1
-    codes = torch.randint(256, (count * -(-d // 8),), generator=generator)
-    return table.index_select(0, codes).view(count, -1)[:, :d]
-
-
-def sample_slopes(y: Tensor, v: Tensor, readout: str, loss: str = "hinge") -> Tensor:
-    r"""Slope of the loss in what each head reads, :math:`\partial \ell/\partial v_h`; labels (n,), v (n, 2) -> (n, 2).
-
-    The empirical gradient with respect to the weights is their mean against x. On the kink, up to rounding, the
-    hinge counts as active, as everywhere in this module.
-    """
-    margin = 1 - y * READOUTS[readout].value(v[:, 0], v[:, 1])
-    factor = -y * (margin >= -64 * torch.finfo(v.dtype).eps)
-    if loss == "squared_hinge":
-        factor = 2 * margin.clamp_min(0) * factor
-    return factor.unsqueeze(-1) * torch.stack(READOUTS[readout].slopes(v[:, 0], v[:, 1]), -1)
-
-
-def stream_gradients(
-    task: SparseXOR,
-    arms: Sequence[tuple[Tensor, str]],
-    counts: Sequence[int],
-    generator: torch.Generator,
-    loss: str = "hinge",
-    chunk: int = 2048,
-    dtype: torch.dtype = torch.float32,
-) -> Iterator[tuple[int, Tensor]]:
-    r"""Empirical gradients with respect to the weights, from one stream of samples that is never stored.
-
-    Parameters
-    ----------
-    arms : pairs of start weights (2, d) and the name of a read-out; all see the same samples.
-    counts : ascending numbers of samples at which to report.
-    chunk : samples held at a time; memory is a few times chunk * d numbers, whatever the counts.
-    dtype : precision within a chunk. Single is four times as fast, and its rounding far below the sampling noise;
-        chunks are added up in double.
-
-    Yields
-    ------
-    n and the mean of :math:`\partial \ell / \partial a^h_k` over the first n samples, (arms, 2, d).
-    """
-    for _, readout in arms:
-        _check_names(readout, loss)
-    if not counts or list(counts) != sorted(set(counts)) or counts[0] < 1:
-        raise ValueError(f"counts must be ascending numbers of samples of at least 1, got {list(counts)}")
-    stacked = torch.cat([weights for weights, _ in arms]).to(dtype)  # (2 arms, d)
-    total = torch.zeros(len(arms), 2, task.d, dtype=torch.float64)
-    seen = 0
-    for count in counts:
-        while seen < count:
-            x = random_signs(min(chunk, count - seen), task.d, generator, dtype)
-            read = (x @ stacked.T).unflatten(1, (len(arms), 2))
-            y = task.labels(x)
-            slopes = [sample_slopes(y, read[:, arm], readout, loss) for arm, (_, readout) in enumerate(arms)]
-            total += (torch.cat(slopes, 1).T @ x).view_as(total)
-            seen += len(x)
-        yield seen, total / seen

@@ -3,250 +3,227 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
-from ..chapters.xor_arms import SAMPLE_ARMS, Network, OneStep, Samples, TwoHeads, Variant, network_shape, sample_bound
-from ..evidence import Rate, wilson
-from .style import BLUE, GREEN, GREY, MARKERS, ORANGE, PURPLE, RED, SKY, draw_rates, fan
+from ..evidence import wilson
+from .style import BLIND, FULL, REPAIRED, SERIES, SIGNAL, STATED, label_lines, medians, percent, success_lines, ticks_at
 
-EMBEDDING_STYLE = {
-    "characters": (BLUE, "o", "-"),
-    "balanced": (GREEN, "^", "--"),
-    "signs": (RED, "s", ":"),
-    "one_hot": (ORANGE, "D", "-."),
+FLOOR = 1e-12
+"""Smaller losses are drawn here."""
+MAPS = {
+    "softmax": "softmax",
+    "exp": "exp(s)/d",
+    "sigmoid_bias2": "sigmoid(s − 2 ln d)",
+    "sigmoid_bias": "sigmoid(s − ln d)",
+    "linear": "linear, (1 + s)/d",
+    "relu": "ReLU(1 + s)/d",
+    "erf": "1/d + erf(s)",
+    "sigmoid": "2 sigmoid(s)/d",
 }
-MAP_STYLE = {
-    "softmax": ("black", "o", "-"),
-    "exp": (BLUE, "s", "-"),
-    "sigmoid_bias2": (GREEN, "^", "-"),
-    "sigmoid_bias": (SKY, "v", "--"),
-    "relu": (ORANGE, "D", "--"),
-    "linear": (RED, "P", "--"),
-    "erf": (PURPLE, "X", ":"),
-    "sigmoid": (GREY, "*", ":"),
+SETTINGS = {
+    ("hinge", "characters"): "hinge,\nzero mean",
+    ("squared_hinge", "characters"): "squared,\nzero mean",
+    ("hinge", "signs"): "hinge,\nsigns",
+    ("squared_hinge", "signs"): "squared,\nsigns",
 }
-ARM_STYLE = dict(zip(SAMPLE_ARMS, ((GREY, ":"), (SKY, "-."), (BLUE, "-"), (ORANGE, "--"), (RED, "-.")), strict=True))
-FLOOR = 1e-16  # where exact zeros are drawn on a log axis
+ARMS = {"two heads": SIGNAL, "one head": BLIND, "even split, quadratic": "#B8860B", "even split": STATED}
+POSITIONS = {"characters": (SIGNAL, "(log₂ d)² dimensions"), "one_hot": (BLIND, "one-hot, d dimensions")}
 
 
-def one_step(results: Mapping[str, Mapping[int, OneStep]]) -> Figure:
-    """Worst-input loss, attention off the pair, and trainable numbers, all against d; a dot is a seed."""
-    fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.4), width_ratios=[1.25, 1.25, 1])
-    for name, by_d in results.items():
-        colour, marker, dash = EMBEDDING_STYLE[name]
-        sizes = np.array(list(by_d))
-        for ax, values in (
-            (axes[0], [run.worst[0] for run in by_d.values()]),
-            (axes[1], [1 - run.pair_weight[0] for run in by_d.values()]),
-        ):
-            drawn = np.array([v.numpy().clip(FLOOR) for v in values])
-            beside = sizes * {"characters": 0.94, "signs": 1.06}.get(name, 1.0)
-            ax.plot(np.repeat(beside, drawn.shape[1]), drawn.ravel(), marker, color=colour, ms=3, alpha=0.6, mew=0)
-            ax.plot(beside, np.median(drawn, 1), dash, marker=marker, color=colour, ms=6, mec="white", label=name)
-    axes[0].axhline(0.05, color="black", lw=1, ls=":")
-    axes[0].set(title="worst of all inputs", ylabel="hinge loss, worst input")
-    axes[1].set(title="off the pair", ylabel="attention on other positions")
-    widest = next(iter(results.values()))
-    sizes = np.array(list(widest))
-    axes[2].plot(sizes, sizes, color=GREY, ls="--", label="d")
-    axes[2].plot(sizes, [2 * run.m for run in widest.values()], "o-", color=BLUE, ms=4, label="2m trained")
-    axes[2].set(title="numbers trained", ylabel="count")
-    for ax in axes:
-        ax.set(xscale="log", yscale="log", xlabel="input length d")
-    axes[0].legend(fontsize=8, loc="lower left")
-    axes[2].legend(fontsize=8)
+def one_step(bounds: pd.DataFrame) -> Figure:
+    """Measured beside proved: mean loss of the worst input, and embeddings with a failing pair, against d.
+
+    ``bounds`` is a frame of :func:`parity_lib.chapters.xor_theorem.against_bound`.
+    """
+    fig, (left, right) = plt.subplots(1, 2, figsize=(FULL, 3.3))
+    least, *_ = factors = sorted(bounds.factor.unique())
+    first = bounds[bounds.factor == least]
+    sns.lineplot(first, x="d", y="bound", color=STATED, ax=left)
+    left.errorbar(first.d, first.measured, [first.measured - first.low, first.high - first.measured], fmt="o",
+                  color=SIGNAL, ms=4.5, capsize=2)  # fmt: skip
+    left.set(xscale="log", yscale="log", xlabel="input length d", ylabel="loss of the worst input, mean")
+    _say(left, first.d.iloc[-5], first.bound.iloc[-5], "proved", STATED, (6, 6), "left")
+    _say(left, first.d.iloc[0], first.measured.iloc[0], "measured", SIGNAL, (2, -14), "left")
+    left.set_title("The loss falls as proved")
+    for factor, colour in zip(factors, (SIGNAL, REPAIRED), strict=False):
+        part = bounds[bounds.factor == factor]
+        found = [wilson(k, n) for k, n in zip(part.failed, part.embeddings, strict=True)]
+        middle = 100 * np.array([rate.share for rate in found])
+        bars = 100 * np.array([[rate.share - rate.low for rate in found], [rate.high - rate.share for rate in found]])
+        right.errorbar(part.d, middle, bars.clip(0), fmt="o", color=colour, ms=4, capsize=2)
+        sns.lineplot(part.assign(proved=100 * part.proved), x="d", y="proved", color=colour, lw=1.2, ls="--", ax=right)
+        most = part.loc[part.proved.idxmax()]
+        if factor == least:
+            _say(right, most.d, 100 * most.proved, f"strength {factor:g} ln d, proved", colour, (8, 5), "left")
+        else:
+            _say(right, part.d.max(), 100 * part.proved.iloc[-1], f"strength {factor:g} ln d", colour, (0, 20))
+    top = first.loc[first.failed.div(first.embeddings).idxmax()]
+    _say(right, top.d, 100 * top.failed / top.embeddings, "measured", SIGNAL, (2, 8), "left")
+    right.set(xscale="log", xlabel="input length d", ylabel="embeddings with a failing pair, %", ylim=(-3, 112))
+    right.set_title("All pairs at once need the larger step")
     return fig
 
 
-def window(factors: Sequence[float], results: Mapping[str, Mapping[int, OneStep]]) -> Figure:
-    """Worst-input loss against the strength of the step, a panel for each embedding, a line for each d."""
-    fig, axes = plt.subplots(1, len(results), figsize=(8.2, 3.3), sharey=True, squeeze=False)
-    x = np.asarray(factors)
-    for ax, (name, by_d) in zip(axes[0], results.items(), strict=True):
-        for (d, run), colour, dash in zip(
-            by_d.items(), (SKY, BLUE, "black", PURPLE), ("-", "--", "-.", ":"), strict=False
-        ):
-            fan(ax, x, run.worst.numpy().clip(FLOOR), colour, f"d = {d}", dash)
-        ax.axhline(0.05, color="black", lw=1, ls=":")
-        ax.set(xscale="log", yscale="log", xlabel="strength of the step / ln d", title=name)
-    axes[0, 0].set(ylabel="hinge loss, worst input", ylim=(FLOOR, 5))
-    axes[0, -1].legend(fontsize=8, loc="lower right")
+def _say(ax: Axes, x: float, y: float, text: str, colour: str, shift: tuple[float, float], ha: str = "right") -> None:
+    ax.annotate(text, (x, y), shift, textcoords="offset points", color=colour, ha=ha, fontsize=9, annotation_clip=False)
+
+
+def widths(least: pd.DataFrame) -> Figure:
+    """Least m in units of log2 d, proved and measured; ``least`` is a frame of ``xor_theorem.least_widths``."""
+    names = {"closed form": "proved, closed form", "sharp": "proved, exact law", "measured": "measured, all pairs"}
+    palette = dict(zip(names, (STATED, REPAIRED, SIGNAL), strict=True))
+    fig, ax = plt.subplots(figsize=(FULL, 3.2))
+    ax.set(xscale="log", xlabel="input length d", ylim=(0, 1.05 * least.multiple.max()))
+    sns.lineplot(least[least.m > 0], x="d", y="multiple", hue="source", palette=palette, marker="o", ax=ax)
+    label_lines(ax, names)
+    limit = 1 / math.log2(4 / 3)
+    ax.axhline(limit, color="black", lw=0.8, ls=":")
+    _say(ax, least.d.max(), limit, "limit for huge steps", "black", (0, 4))
+    ax.set_ylabel("least m / log₂ d")
+    ax.set_title("A few times log₂ d dimensions are enough")
     return fig
 
 
-def variants(results: Mapping[str, Mapping[int, Mapping[str, Variant]]], labels: Mapping[str, str]) -> Figure:
-    """Attention maps at their best step size against d: error above, worst-input loss below; a column a setting."""
-    fig, axes = plt.subplots(2, len(results), figsize=(8.6, 5.4), sharex=True, sharey="row", squeeze=False)
-    for column, (setting, by_d) in enumerate(results.items()):
-        sizes = np.array(list(by_d))
-        for name, (colour, marker, dash) in MAP_STYLE.items():
-            for row, key in enumerate(("error", "worst")):
-                values = np.array([getattr(found[name], key).numpy() for found in by_d.values()])
-                low, middle, high = np.quantile(values.clip(1e-9 if row else 0), (0, 0.5, 1), axis=1)
-                axes[row, column].fill_between(sizes, low, high, color=colour, alpha=0.12, lw=0)
-                # Softmax is drawn as a ring, to be seen around whatever lies on the same spot.
-                ring = {"ms": 8, "mfc": "none", "zorder": 5} if name == "softmax" else {"ms": 4.5}
-                axes[row, column].plot(
-                    sizes, middle, dash, marker=marker, color=colour, lw=1.4, label=labels[name], **ring
-                )
-        axes[0, column].set(title=setting, xscale="log")
-        axes[1, column].set(xlabel="d", yscale="log")
-        axes[1, column].axhline(0.5, color="black", lw=1, ls=":")
-    axes[0, 0].set(ylabel="error on random inputs", ylim=(-0.02, 0.54))
-    axes[1, 0].set(ylabel="hinge loss, worst input")
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    fig.legend(handles, names, loc="outside lower center", ncols=4, fontsize=8)
+def window(steps: pd.DataFrame) -> Figure:
+    """Loss of the worst input against the strength of the step, a panel for each embedding, a line for each d."""
+    titles = {
+        "characters": "Zero-mean positions:\nno step is too large",
+        "signs": "Random signs:\na step can be too large",
+    }
+    fig, axes = plt.subplots(1, len(titles), figsize=(FULL, 3.4), sharey=True)
+    lengths = sorted(steps.d.unique())
+    palette = dict(zip(lengths, SERIES, strict=False))
+    for ax, (name, title) in zip(axes, titles.items(), strict=True):
+        part = steps[steps.embedding == name]
+        part = part.assign(worst=part.worst.clip(lower=FLOOR))
+        medians(part, "factor", "worst", hue="d", palette=palette, legend=False, ax=ax)
+        ax.axhline(0.05, color="black", lw=0.9, ls=":")
+        ax.set(xscale="log", yscale="log", xlabel="strength of the step / ln d", title=title)
+        other = ax.secondary_xaxis("top", functions=(_temperature, _strength))
+        other.set_xlabel("as a temperature, at strength 4", fontsize=9)
+        ticks_at(other.xaxis, [3, 2, 1, 0.5, 0.1])
+    axes[0].set_ylabel("loss of the worst input")
+    for row, d in enumerate(lengths):
+        axes[1].text(0.97, 0.05 + 0.085 * (len(lengths) - 1 - row), f"d = {d}", color=palette[d], ha="right",
+                     transform=axes[1].transAxes, fontsize=9)  # fmt: skip
+    axes[0].text(steps.factor.min(), 0.05 / 1.6, "0.05", va="top", fontsize=8.5)
     return fig
 
 
-def causes(
-    lengths: Sequence[int],
-    optimum: Mapping[str, tuple[Sequence[Tensor], Sequence[Tensor]]],
-    label_free: Mapping[str, Sequence[Tensor]],
-) -> Figure:
-    """Why rivals fail: what the best linear attention keeps and gets wrong; the label-free part beside the signal."""
-    fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.2))
-    x = np.asarray(lengths, dtype=float)
-    for name, (kept, errors) in optimum.items():
-        colour, marker, dash = EMBEDDING_STYLE[name]
-        for ax, values in ((axes[0], kept), (axes[1], errors)):
-            fan(ax, x, np.array([v.numpy() for v in values]), colour, name, dash)
-            ax.plot(x, [float(v.median()) for v in values], marker, color=colour, ms=5)
-    for (name, values), colour, dash in zip(label_free.items(), ("black", BLUE, RED), ("-", "--", "-"), strict=True):
-        fan(axes[2], x, np.array([v.numpy() for v in values]), colour, name, dash)
-    axes[0].set(title="cross-talk: energy kept", ylabel="share of the target's energy", ylim=(-0.03, 1.05))
-    axes[1].set(title="... and its price", ylabel="error, best linear attention", ylim=(-0.02, 0.54))
-    axes[2].set(title="centring", ylabel="label-free part / signal")
-    for ax in axes:
-        ax.set(xscale="log", xlabel="d")
-        ax.legend(fontsize=8)
+def _temperature(strength: np.ndarray) -> np.ndarray:
+    return np.sqrt(4 / np.maximum(strength, 1e-9))
+
+
+def _strength(temperature: np.ndarray) -> np.ndarray:
+    return 4 / np.maximum(temperature, 1e-9) ** 2
+
+
+def random_start(starts: pd.DataFrame) -> Figure:
+    """Solved random starts in percent, by spread and step, a heat map for each d."""
+    starts = starts[starts.readout == "product"]
+    lengths = sorted(starts.d.unique())
+    fig, axes = plt.subplots(1, len(lengths), figsize=(FULL, 3.1))
+    for ax, d in zip(np.atleast_1d(axes), lengths, strict=True):
+        shares = percent(starts[starts.d == d], "solved").pivot_table(values="solved", index="factor", columns="spread")
+        sns.heatmap(shares.iloc[::-1], vmin=0, vmax=100, cmap="viridis", cbar=False, annot=True, fmt=".0f",
+                    annot_kws={"fontsize": 8.5}, linewidths=0.6, ax=ax)  # fmt: skip
+        ax.set(xlabel="", ylabel="", title=f"d = {d}")
+        ax.tick_params(axis="both", length=0)
+        ax.set_xticklabels([f"{spread:g}" for spread in shares.columns], rotation=0, fontsize=8.5)
+        first = d == lengths[0]
+        ax.set_yticklabels([f"{step:g}" if first else "" for step in shares.index[::-1]], rotation=0)
+    np.atleast_1d(axes)[0].set_ylabel("step / (d² ln d)")
+    fig.supxlabel("spread of the start's scores", fontsize=10)
+    fig.suptitle("From a random start a larger step solves more draws, in % of draws", x=0.01, ha="left",
+                 fontsize=10.5, weight="bold")  # fmt: skip
     return fig
 
 
-def two_heads(example: TwoHeads, spreads: Sequence[float], rates: Mapping[str, Mapping[str, Sequence[Rate]]]) -> Figure:
-    """Which position each head takes, against its start; how often heads separate and solve, by the start's spread."""
-    fig, axes = plt.subplots(1, 1 + len(rates), figsize=(8.4, 3.3), width_ratios=[1.2] + [1] * len(rates))
-    for head, (colour, marker) in enumerate(((BLUE, "o"), (RED, "^"))):
-        axes[0].plot(
-            example.log_ratio,
-            example.preference[:, head],
-            marker,
-            color=colour,
-            ms=4,
-            alpha=0.7,
-            mew=0,
-            label=f"head {head + 1}",
+def attention_maps(maps: pd.DataFrame) -> Figure:
+    """Median loss of the worst input at the largest d, by map and setting, without and with the best read-out scale."""
+    top = maps[maps.d == maps.d.max()]
+    fig, axes = plt.subplots(1, 2, figsize=(FULL, 3.7), sharey=True)
+    titles = {False: "Read-out as it is", True: "Each map at its best read-out scale"}
+    for ax, (rescaled, title) in zip(axes, titles.items(), strict=True):
+        part = top[top.rescaled == rescaled]
+        table = part.pivot_table(values="worst", index="map", columns=["loss", "embedding"], aggfunc="median")
+        table = table.loc[list(MAPS), list(SETTINGS)]
+        shown = np.vectorize(_short)(table.to_numpy())
+        sns.heatmap(table.clip(upper=2), vmin=0, vmax=2, cmap=sns.light_palette(BLIND, as_cmap=True), cbar=False,
+                    annot=shown, fmt="", annot_kws={"fontsize": 8.5}, linewidths=0.6, ax=ax)  # fmt: skip
+        ax.set(xlabel="", ylabel="", title=title)
+        ax.set_yticklabels(list(MAPS.values()), rotation=0)
+        ax.set_xticklabels(list(SETTINGS.values()), rotation=0, fontsize=8.5)
+        ax.tick_params(axis="both", length=0)
+    return fig
+
+
+def _short(loss: float) -> str:
+    """A loss as a cell shows it."""
+    if loss < 0.005:
+        return "0"
+    return f"{loss:.2f}" if loss < 0.1 else f"{loss:.1f}" if loss < 10 else f"{loss:.0f}"
+
+
+def samples(needed: pd.DataFrame) -> Figure:
+    """Samples in units of the law: until the pair is found from zero, and until every input is solved, by arm.
+
+    ``needed`` is a frame of ``xor_arms.samples_needed`` with the column ``proved``.
+    """
+    fig, (left, right) = plt.subplots(1, 2, figsize=(FULL, 3.4))
+    split = needed[needed.arm == "even split"]
+    frame = split.assign(multiple=split.recovered / split.law, proved=split.proved / split.law)
+    frame = frame[np.isfinite(frame.multiple) & np.isfinite(frame.proved)]
+    for (name, (colour, text)), shift in zip(POSITIONS.items(), (0.97, 1.03), strict=True):
+        part = frame[frame.embedding == name]
+        part = part.assign(d=part.d * shift)
+        medians(part, "d", "proved", color=colour, ls="--", lw=1.2, ax=left)
+        sns.lineplot(part, x="d", y="multiple", estimator="median", errorbar=("pi", 50), err_style="bars", ls="none",
+                     color=colour, marker="o", ax=left)  # fmt: skip
+        left.text(
+            0.03, 0.93 if name == "characters" else 0.85, text, color=colour, transform=left.transAxes, fontsize=9
         )
-    axes[0].axhline(0, color="black", lw=0.8)
-    axes[0].axvline(0, color="black", lw=0.8)
-    reach = 2 * float(example.preference.abs().max())
-    axes[0].set_yscale("symlog", linthresh=1)
-    axes[0].set(xlabel="ln α/β at the start", ylabel="score of i minus score of j, after",
-                title="who takes which", ylim=(-reach, reach))  # fmt: skip
-    axes[0].legend(fontsize=8)
-    places = np.arange(len(spreads))
-    for ax, (readout, by_property) in zip(axes[1:], rates.items(), strict=True):
-        for (name, values), colour, marker, shift in zip(
-            by_property.items(), (GREY, BLUE), "so", (-0.08, 0.08), strict=True
-        ):
-            draw_rates(ax, places + shift, values, colour, marker, name, full=1, ls="none")
-        ax.set_xticks(places, [f"{spread:g}" for spread in spreads])
-        ax.set(xlabel="spread of the start's scores", title=readout, ylim=(-0.04, 1.04))
-    axes[1].set_ylabel("share of seeds")
-    axes[-1].legend(fontsize=8, loc="lower right")
+    left.axhline(1, color="black", lw=0.9, ls=":")
+    left.text(0.98, 1.03, "the law", transform=left.get_yaxis_transform(), ha="right", fontsize=9)
+    left.set(xscale="log", xlabel="input length d", ylabel="samples / law", ylim=(0, 2.7))
+    left.set_title("Finding the pair\n(dashed: proved)")
+    ticks_at(left.xaxis, sorted(needed.d.unique()))
+    ours = needed[needed.embedding == "characters"]
+    end = 1.02 * float((ours.solved / ours.law).replace(np.inf, np.nan).max())
+    for place, (arm, colour) in enumerate(ARMS.items()):
+        part = ours[ours.arm == arm]
+        part = part.assign(multiple=(part.solved / part.law).clip(upper=2 * end))  # not reached: beyond the axis
+        sns.ecdfplot(part, x="multiple", stat="percent", color=colour, ax=right, lw=1.8)
+        height = 100 * float((part.multiple < end).mean()) - 9 if place == 0 else 48 - 9 * place
+        right.text(0.98 * end, height, arm, color=colour, ha="right", fontsize=9)
+    right.set(xlim=(0, end), ylim=(-3, 104), xlabel="samples / law", ylabel="streams with every input solved, %")
+    right.set_title("Two heads also\nsolve every input")
     return fig
 
 
-def samples(results: Mapping[str, Mapping[int, Samples]]) -> Figure:
-    """Samples that recover the pair, against d; share of the streams that solve every input, against samples."""
-    fig, axes = plt.subplots(1, 1 + len(results), figsize=(8.6, 3.7), width_ratios=[1.2] + [1] * len(results))
-    for name, by_d in results.items():
-        colour, marker, dash = EMBEDDING_STYLE[name]
-        drawn = np.array([run.recovered[SAMPLE_ARMS[0]].numpy() for run in by_d.values()])
-        finite = np.where(np.isfinite(drawn), drawn, np.nan)
-        sizes, middle = np.array(list(by_d)), np.median(drawn, 1)
-        axes[0].plot(np.repeat(sizes, drawn.shape[1]), finite.ravel(), marker, color=colour, ms=4, mfc="none", mew=0.8)
-        axes[0].plot(
-            sizes, np.where(np.isfinite(middle), middle, np.nan), marker, color=colour, ms=6, label=f"{name}, median"
-        )
-        bound = [sample_bound(d, run.m) for d, run in by_d.items()]
-        axes[0].plot(sizes, bound, dash, color=colour, lw=1.2, label=f"{name}, bound")
-    axes[0].set(title="pair recovered", ylabel="samples", xscale="log", yscale="log", xlabel="d")
-    axes[0].set_xticks(sizes, [str(d) for d in sizes], fontsize=8)
-    axes[0].minorticks_off()
-    axes[0].legend(fontsize=8, loc="upper left")
-    for ax, (name, by_d) in zip(axes[1:], results.items(), strict=True):
-        most = min(run.budget / sample_bound(d, run.m) for d, run in by_d.items())
-        grid = np.geomspace(0.1, most, 120)
-        for arm, (colour, dash) in ARM_STYLE.items():
-            needed = np.concatenate([run.solved[arm].numpy() / sample_bound(d, run.m) for d, run in by_d.items()])
-            rates = [wilson(int((needed <= x * (1 + 1e-9)).sum()), len(needed)) for x in grid]
-            ax.fill_between(
-                grid, [r.low for r in rates], [r.high for r in rates], step="post", color=colour, alpha=0.13, lw=0
-            )
-            ax.step(grid, [r.share for r in rates], dash, where="post", color=colour, lw=1.8, label=arm)
-        ax.set(
-            title=f"every input solved, {name}", xscale="log", ylim=(-0.03, 1.03), xlabel="samples / ((d + d²/m) ln d)"
-        )
-    axes[1].set_ylabel("share of streams, all d")
-    handles, names = axes[1].get_legend_handles_labels()
-    fig.legend(handles, names, loc="outside lower center", ncols=5, fontsize=7.5)
-    return fig
+def networks(trained: pd.DataFrame, heads: int) -> Figure:
+    """Networks that learn, in percent, against their parameters, with the ceiling that reading sets.
 
-
-def widths(results: Mapping[int, tuple[Sequence[int], Sequence[Rate]]]) -> Figure:
-    """Share of seeds whose worst-input loss is below 0.05 against m in units of log2 d, a line for each d."""
-    fig, ax = plt.subplots(figsize=(8.2, 3.4))
-    colours = (SKY, BLUE, GREEN, ORANGE, RED, PURPLE, "black")
-    for i, ((d, (sizes, rates)), colour, marker) in enumerate(
-        zip(results.items(), colours, (*MARKERS, "*"), strict=False)
-    ):
-        beside = 0.09 * (i - (len(results) - 1) / 2)  # intervals of different d stand beside each other
-        draw_rates(ax, np.asarray(sizes) / math.log2(d) + beside, rates, colour, marker, f"d = {d}", full=1)
-    ax.set(xlabel="m / log2 d", ylabel="seeds with worst loss below 0.05", ylim=(-0.04, 1.04))
-    ax.legend(fontsize=8, loc="lower right")
-    return fig
-
-
-def networks(
-    d: int,
-    trained: Sequence[Network],
-    rates: Sequence[Rate],
-    transformer: tuple[int, Rate],
-    shared: Mapping[str, Tensor],
-) -> Figure:
-    """Feed-forward networks: share that learn, by parameters; worst loss after one step of one weight vector."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.7), width_ratios=[1.25, 1])
-    grid = np.unique(np.geomspace(20, 8 * d + 16, 200).astype(int))
-    left.plot(
-        grid,
-        [(network_shape(d, int(p))[1] / d) ** 2 for p in grid],
-        color=GREY,
-        ls="--",
-        label="chance to read both bits",
-    )
-    sizes = [network.parameters for network in trained]
-    draw_rates(left, sizes, rates, RED, "s", "FFNN, trained", full=1, ls="none")
-    draw_rates(left, [transformer[0]], [transformer[1]], BLUE, "o", "two heads, one step", full=1, ls="none")
-    left.axvline(d, color="black", lw=0.8, ls=":")
-    left.text(d * 1.06, 0.5, f"d = {d}", fontsize=8)
-    left.set(xscale="log", xlabel="trained parameters", ylabel="share of seeds that learn", ylim=(-0.04, 1.04))
-    for row, values in enumerate(list(shared.values())[::-1]):
-        drawn = values.numpy().clip(1e-6)
-        right.plot(drawn, row + np.linspace(-0.2, 0.2, len(drawn)), "o", color=BLUE, ms=4, alpha=0.6, mew=0)
-    right.axvline(0.05, color="black", lw=1, ls=":")
-    right.set_yticks(range(len(shared)), list(shared)[::-1])
-    right.set(
-        xscale="log",
-        xlim=(None, 4),
-        ylim=(-0.5, len(shared) - 0.5),
-        xlabel="hinge loss, worst input",
-        title="one step, one weight vector",
-    )
-    fig.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    ``trained`` is a frame of ``xor_arms.train_networks``; ``heads`` the numbers that two heads train.
+    """
+    fig, ax = plt.subplots(figsize=(FULL, 3.0))
+    d = int(trained.d.iloc[0])
+    success_lines(trained, "parameters", "learned", ls="none", color=BLIND, ax=ax)
+    limit = trained.drop_duplicates("parameters")
+    sns.lineplot(limit.assign(ceiling=100 * limit.ceiling), x="parameters", y="ceiling", color=STATED, ls="--", ax=ax)
+    row = limit.iloc[3]
+    _say(ax, row.parameters, 100 * row.ceiling, "proved ceiling", STATED, (-24, -10))
+    last = percent(trained, "learned").groupby("parameters").learned.mean()
+    _say(ax, last.index[2], last.iloc[2], "trained networks", BLIND, (8, -12), "left")
+    ax.plot([heads], [100], "D", color=SIGNAL, ms=7)
+    _say(ax, heads, 100, "two heads, one step", SIGNAL, (9, -12), "left")
+    ax.set(xscale="log", xlabel=f"trained numbers (d = {d})", ylabel="learned, % of networks")
+    ticks_at(ax.xaxis, trained.parameters.unique())
+    ax.set_title("A network can only learn the bits it reads")
     return fig

@@ -1,0 +1,335 @@
+r"""One step on a sparse XOR as a theorem (dossier ``xor``): its numbers, and exact computation for all pairs at once.
+
+Embeddings are m distinct random characters of :math:`\mathbb Z_2^{\log_2 d}`, the start is zero, the read-out the
+tent, the loss the hinge. One population step of strength :math:`\lambda = \eta M/(d-1)` gives the query
+:math:`\lambda (p_i + p_j)`, both positions of the pair the same score, and every other position k a score that is
+lower by
+
+.. math:: \mathrm{gap}_k = \tfrac{\lambda}{m} \sum_l (1 - \chi_l(i \oplus k))(1 - \chi_l(j \oplus k))
+   = \tfrac{4\lambda}{m} N_k,
+
+where :math:`N_k` counts the characters that are -1 at both: hypergeometric, m draws from d - 1, of which d/4 count.
+The largest loss over all :math:`2^d` inputs is :math:`\min(2, 4R/(2+R))` with :math:`R = \sum_k e^{-\mathrm{gap}_k}`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import hypergeom
+from torch import Tensor
+
+from ..progress import track
+from .store import kept
+from .xor import default_width, draw, mean_absolute_sum, positional_embedding
+
+SOLVED = 0.05
+"""An input counts as solved if its loss is below this (it starts at 2 for the worst input)."""
+Array = NDArray[np.float64]
+
+
+def loss_of_rest(rest: Array) -> Array:
+    """Largest loss over all inputs, given R: the others' attention relative to one position of the pair."""
+    return np.minimum(2.0, 4 * rest / (2 + rest))
+
+
+def rest_of_loss(loss: float) -> float:
+    """The R at which the largest loss is ``loss``."""
+    return 2 * loss / (4 - loss)
+
+
+# What is proved
+
+
+def loss_bound(d: int, m: int, strength: float) -> float:
+    r"""Proposition 1: the mean over embeddings of the largest loss is at most this, for every pair.
+
+    :math:`2(d-2)\,(1 - p(1 - e^{-4\lambda/m}))^m` with :math:`p = d/(4(d-1))`.
+    """
+    p = d / (4 * (d - 1))
+    return 2 * (d - 2) * (1 - p * (1 - math.exp(-4 * strength / m))) ** m
+
+
+def power_law(d: int, m: int, strength: float) -> float:
+    r"""Corollary: :math:`2 d\, e^{-\lambda + 2\lambda^2/m}`, which bounds :func:`loss_bound` from above.
+
+    With :math:`\lambda = t \ln d` and :math:`m = (\log_2 d)^2` it is a constant times :math:`d^{1-t}`.
+    """
+    return 2 * d * math.exp(-strength + 2 * strength**2 / m)
+
+
+def local_exponent(d: int, factor: float) -> float:
+    """Slope of the bound in log-log from d to 2d, at strength factor * ln d and m = (log2 d)^2."""
+    low, high = (loss_bound(n, default_width(n), factor * math.log(n)) for n in (d, 2 * d))
+    return math.log2(high / low)
+
+
+def mean_rest(d: int, m: int, strength: float) -> float:
+    """Mean of R over embeddings, exactly, from the hypergeometric law; half of what Proposition 1 bounds."""
+    counts, chances = _counted(d, m)
+    return float((d - 2) * (chances * np.exp(-4 * strength / m * counts)).sum())
+
+
+def failure_bound(d: int, m: int, strength: float, loss: float = SOLVED, all_pairs: bool = True) -> float:
+    r"""Proposition 2: chance that an embedding leaves some pair with a largest loss of ``loss`` or more, at most this.
+
+    :math:`\tfrac12 (d-1)(d-2)\, E \min(1, 2 e^{-4\lambda N/m}/r)` with N hypergeometric and :math:`r = 2\epsilon/(4 -
+    \epsilon)`; without the factor d - 1 for one pair given in advance.
+    """
+    counts, chances = _counted(d, m)
+    terms = np.minimum(1.0, 2 * np.exp(-4 * strength / m * counts) / rest_of_loss(loss))
+    return float((d - 1 if all_pairs else 1) * (d - 2) / 2 * (chances * terms).sum())
+
+
+def _counted(d: int, m: int) -> tuple[Array, Array]:
+    counts = np.arange(m + 1.0)
+    return counts, hypergeom.pmf(counts, d - 1, d // 4, m)
+
+
+def least_width(d: int, factor: float, chance: float = 0.1, sharp: bool = False) -> int:
+    """Least m for which a given pair is proved to fail with at most ``chance``, at strength factor * ln d.
+
+    By Markov's inequality from :func:`loss_bound`, or (``sharp``) from :func:`failure_bound`. Zero if no m < d will do.
+    """
+    strength = factor * math.log(d)
+    for m in range(1, d):
+        proved = failure_bound(d, m, strength, all_pairs=False) if sharp else loss_bound(d, m, strength) / SOLVED
+        if proved <= chance:
+            return m
+    return 0
+
+
+# What is measured: every pair, every input
+
+
+def walsh(values: Array) -> Array:
+    r"""Walsh-Hadamard transform along the last axis, :math:`\sum_a (-1)^{\langle a, t\rangle} x_a`; (..., 2^r)."""
+    shape, half = values.shape, 1
+    while half < shape[-1]:
+        pairs = values.reshape(*shape[:-1], -1, 2, half)
+        values = np.stack([pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], -2).reshape(shape)
+        half *= 2
+    return values
+
+
+def overlaps(chosen: NDArray[np.int64], d: int) -> Array:
+    r""":math:`\langle p_0, p_t\rangle` for all t, (..., m) -> (..., d); two positions overlap as their XOR does."""
+    marks = np.zeros((*chosen.shape[:-1], d))
+    np.put_along_axis(marks, chosen, 1 / chosen.shape[-1], -1)
+    return walsh(marks)
+
+
+def rests_of_all_pairs(overlap: Array, strength: float) -> Array:
+    r"""R of all d(d-1)/2 pairs in order d log d: by :math:`c = i \oplus j` from 1 to d - 1; (..., d) -> (..., d - 1).
+
+    :math:`R_c = e^{-\lambda(1 + C_c)} \sum_{t \ne 0, c} E_t E_{t \oplus c}` with :math:`E_t = e^{\lambda C_t}` is a
+    convolution over :math:`\mathbb Z_2^r`, hence a product of Walsh transforms. Leaving out :math:`E_0`, by far the
+    largest, removes the pair itself from the sum and keeps rounding small.
+    """
+    values = np.exp(strength * overlap)
+    values[..., 0] = 0
+    joint = walsh(walsh(values) ** 2) / overlap.shape[-1]
+    return (np.exp(-strength * (1 + overlap)) * joint.clip(0))[..., 1:]
+
+
+def rests_of_all_pairs_by_gram(embedding: Tensor, strength: float) -> Array:
+    """The same for any unit embedding (d, m) of zero mean, by one matrix product; all pairs i < j, (d(d - 1)/2,)."""
+    gram = (embedding @ embedding.T).numpy()
+    values = np.exp(strength * gram)
+    np.fill_diagonal(values, 0)
+    return (np.exp(-strength * (1 + gram)) * (values @ values))[np.triu_indices(len(gram), 1)]
+
+
+@kept
+def all_pairs(lengths: list[int], factors: list[float], embeddings: int) -> pd.DataFrame:
+    """Every pair of every embedding after one step from zero, exactly: one row an embedding and a strength.
+
+    From d = 2048 on there are fewer embeddings, the same number of positions in all, but at least a fortieth.
+
+    Returns
+    -------
+    ``d``, ``m``, ``factor`` (strength / ln d), ``embedding``, ``mean_loss`` (of the pairs' largest losses),
+    ``worst_loss`` (of all pairs), ``failing`` (share of the pairs at 0.05 or above), ``failed`` (any).
+    """
+    parts = []
+    for place in track(len(lengths), "all pairs,", True):
+        d, m = lengths[place], default_width(lengths[place])
+        generator = np.random.default_rng(d)
+        count = max(min(embeddings, embeddings * 1024 // d), embeddings // 40, 2)
+        batch = max(1, 2**16 // d)
+        for first in range(0, count, batch):
+            size = min(batch, count - first)
+            overlap = overlaps(_characters(d, m, size, generator), d)
+            for factor in factors:
+                loss = loss_of_rest(rests_of_all_pairs(overlap, factor * math.log(d)))
+                columns = {"mean_loss": loss.mean(-1), "worst_loss": loss.max(-1), "failing": (loss >= SOLVED).mean(-1)}
+                number = np.arange(first, first + size)
+                parts.append(pd.DataFrame({"d": d, "m": m, "factor": factor, "embedding": number, **columns}))
+    frame = pd.concat(parts, ignore_index=True)
+    return frame.assign(failed=frame.failing > 0)
+
+
+def _characters(d: int, m: int, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """m distinct nonzero characters for each of ``count`` embeddings, (count, m)."""
+    return np.stack([generator.choice(d - 1, m, replace=False, shuffle=False) for _ in range(count)]) + 1
+
+
+@kept
+def all_pairs_any_length(lengths: list[int], factors: list[float], embeddings: int) -> pd.DataFrame:
+    """As :func:`all_pairs`, with balanced positions, for d that need not be a power of two."""
+    rows = []
+    for d in lengths:
+        m = default_width(d)
+        for seed in track(embeddings, f"balanced positions, d = {d},", True):
+            table = positional_embedding("balanced", d, m, torch.Generator().manual_seed(seed))
+            for factor in factors:
+                loss = loss_of_rest(rests_of_all_pairs_by_gram(table, factor * math.log(d)))
+                rows.append((d, m, factor, seed, loss.mean(), loss.max(), (loss >= SOLVED).mean()))
+    columns = ["d", "m", "factor", "embedding", "mean_loss", "worst_loss", "failing"]
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.assign(failed=frame.failing > 0)
+
+
+def against_bound(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Measured beside proved, one row for each d and strength.
+
+    Returns
+    -------
+    ``d``, ``m``, ``factor``, ``measured`` (mean loss over embeddings and pairs, with its 95 % interval
+    ``low``, ``high``), ``bound`` (Proposition 1), ``exact``
+    (the mean of 2R), ``power_law``, ``failed`` of ``embeddings``, ``failing`` (share of the pairs), and Proposition 2:
+    ``proved`` for all pairs, ``proved_one`` for one pair (neither above 1).
+    """
+    rows = []
+    for (d, factor), part in pairs.groupby(["d", "factor"]):
+        m, strength, mean = int(part.m.iloc[0]), factor * math.log(d), part.mean_loss.mean()
+        reach = 1.96 * part.mean_loss.sem()
+        rows.append(
+            {
+                "d": d, "m": m, "factor": factor, "measured": mean, "low": mean - reach, "high": mean + reach,
+                "exact": 2 * mean_rest(d, m, strength), "bound": loss_bound(d, m, strength),
+                "power_law": power_law(d, m, strength),
+                "failed": int(part.failed.sum()), "embeddings": len(part), "failing": part.failing.mean(),
+                "proved": min(1.0, failure_bound(d, m, strength)),
+                "proved_one": min(1.0, failure_bound(d, m, strength, all_pairs=False)),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@kept
+def least_widths(lengths: list[int], factor: float, embeddings: int, chance: float = 0.1) -> pd.DataFrame:
+    """How few dimensions will do: least m at which at most ``chance`` of (embedding, pair) have a loss of 0.05 or more.
+
+    Returns
+    -------
+    ``d``, ``source`` (``closed form``, ``sharp``: proved; ``measured``: all pairs of the embeddings), ``m``, and
+    ``multiple``, m / log2 d.
+    """
+    rows = []
+    for d in lengths:
+        generator = np.random.default_rng(d)
+        orders = np.stack([generator.permutation(d - 1)[: min(d - 1, 400)] + 1 for _ in range(embeddings)])
+
+        def failing(m: int, d: int = d, orders: NDArray[np.int64] = orders) -> float:
+            losses = (loss_of_rest(rests_of_all_pairs(overlaps(row[:m], d), factor * math.log(d))) for row in orders)
+            return float(np.mean([(loss >= SOLVED).mean() for loss in losses]))
+
+        low, high = 1, least_width(d, factor, chance) or d - 1  # too few, and proved to be enough
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if failing(middle) <= chance else (middle, high)
+        for source, m in (
+            ("closed form", least_width(d, factor, chance)),
+            ("sharp", least_width(d, factor, chance, sharp=True)),
+            ("measured", high),
+        ):
+            rows.append((d, source, m, m / math.log2(d)))
+    return pd.DataFrame(rows, columns=["d", "source", "m", "multiple"])
+
+
+# Samples
+
+
+def majority(d: int) -> float:
+    r""":math:`M = E|S|/d \approx \sqrt{2/(\pi d)}`: how much one sign and the majority of d signs have in common."""
+    return mean_absolute_sum(d) / d
+
+
+def sample_law(d: int, m: int) -> float:
+    r"""Samples at which one step recovers the pair, to leading order: :math:`2\pi\,(d^2/m) \ln d`, nothing fitted."""
+    return 2 * math.pi * d * d / m * math.log(d)
+
+
+def noise_per_sample(d: int, m: int) -> float:
+    r"""Standard deviation of one score from one sample against a signal of 1, exactly, for even d.
+
+    :math:`\sqrt{(d/m)(1 - M d/(d-1))}/(M d/(d-1))`, about :math:`\sqrt{\pi d^2/(2m)}`.
+    """
+    signal = majority(d) * d / (d - 1)
+    return math.sqrt(d / m * (1 - signal)) / signal
+
+
+@dataclass(frozen=True)
+class Gaps:
+    r"""Moments, per sample, of the gaps between a score of the pair and another one; (2, d - 2) each.
+
+    In units in which a sample adds :math:`x_i x_j \,\mathrm{sign}(S) \sum_l x_l \langle p_l, p_k\rangle` to score k.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    reach: Tensor
+    """How far a gap can fall below its mean."""
+
+
+def sample_gaps(gram: Tensor, pair: list[int]) -> Gaps:
+    r"""Exact moments for the tent from zero, even d, and embeddings that are a tight frame of unit vectors.
+
+    ``gram`` is :math:`P P^T`, (d, d). Tight means :math:`P^T P = (d/m) I`, as for characters (mean zero) and one-hot
+    positions. With :math:`M' = M d/(d-1)` a gap has mean :math:`M' \gamma_k`, :math:`\gamma_k` its gap per
+    strength, and mean square :math:`(1 - M')(d/m) |p_h - p_k|^2`.
+    """
+    d = len(gram)
+    i, j = pair
+    signal = majority(d) * d / (d - 1)
+    others = torch.ones(d, dtype=torch.bool)
+    others[pair] = False
+    mean = signal * (gram[i, i] + gram[i, j] - gram[i] - gram[j])[others].expand(2, -1)
+    square = (1 - signal) * (gram[0] ** 2).sum() * 2 * (1 - gram[pair])[:, others]
+    reach = torch.stack([(gram - gram[h]).abs().sum(-1)[others] for h in pair])
+    return Gaps(mean, square - mean**2, reach + mean)
+
+
+def recovery_failure(gaps: Gaps, n: float) -> float:
+    """Proposition 3: after one step on n samples the pair is not the two best scores with at most this chance.
+
+    Bernstein's inequality for every gap, added up.
+    """
+    return float(torch.exp(-n * gaps.mean**2 / (2 * (gaps.variance + gaps.reach * gaps.mean / 3))).sum())
+
+
+@kept
+def proved_samples(lengths: list[int], embeddings: list[str], seeds: int, chance: float = 0.5) -> pd.DataFrame:
+    """Samples from which on Proposition 3 promises recovery with probability 1 - ``chance``, for drawn pairs.
+
+    Returns
+    -------
+    ``d``, ``m``, ``embedding``, ``seed``, ``proved``; infinite where a position is not told from the pair at all.
+    """
+    rows = []
+    for d in lengths:
+        for embedding in embeddings:
+            for seed in range(seeds):
+                task, table, _ = draw(d, embedding, seed)
+                gaps, top = sample_gaps(table @ table.T, task.pair), 1e4 * sample_law(d, table.shape[1])
+                enough = recovery_failure(gaps, top) < chance
+                found = brentq(lambda n, g=gaps: recovery_failure(g, n) - chance, 1.0, top) if enough else math.inf
+                rows.append((d, table.shape[1], embedding, seed, found))
+    return pd.DataFrame(rows, columns=["d", "m", "embedding", "seed", "proved"])

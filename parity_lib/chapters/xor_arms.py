@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..evidence import Verdict, rate, rates, wilson
+from ..evidence import Rate, Verdict, rate, rates, wilson
 from ..progress import track
 from ..training import minimise
 from .store import kept
@@ -124,6 +124,14 @@ def temperatures(lengths: list[int], values: list[float], factor: float, seeds: 
     return pd.DataFrame(rows, columns=["d", "temperature", "seed", "worst", "solved"])
 
 
+def temperature_ends(found: pd.DataFrame) -> tuple[float, float]:
+    """The temperature up to which every draw of :func:`temperatures` is solved, and the one from which on none is."""
+    shares = found.groupby("temperature").solved.mean()
+    full = shares.index[(shares == 1).cummin()]
+    none = shares.index[(shares == 0)[::-1].cummin()[::-1]]
+    return float(full.max()) if len(full) else 0.0, float(none.min()) if len(none) else math.inf
+
+
 FORMATS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -166,6 +174,20 @@ def number_formats(lengths: list[int], factors: list[float], seeds: int) -> pd.D
             worst = float(worst_loss(task, weights)) if bool(weights.isfinite().all()) else 2.0
             rows.append((d, factor, name, scaled, stable, seed, worst, worst < SOLVED))
     return pd.DataFrame(rows, columns=["d", "factor", "format", "scaled", "stable", "seed", "worst", "solved"])
+
+
+def format_table(formats: pd.DataFrame) -> pd.DataFrame:
+    """Draws solved at the first strength of :func:`number_formats`, k of N, a row for each format."""
+    part = formats[formats.factor == formats.factor.min()]
+    found = rates(part, ["format", "scaled", "stable"], "solved")
+    found["how"] = [HOW[key] for key in zip(found.scaled, found.stable, strict=True)]
+    found["solved"] = [f"{row.successes} of {row.trials}" for row in found.itertuples()]
+    return found.pivot(index="format", columns="how", values="solved").loc[list(FORMATS), list(HOW.values())]
+
+
+HOW = {
+    (False, False): "as it is", (False, True): "stable softmax", (True, False): "loss scaling", (True, True): "both"
+}  # fmt: skip
 
 
 # Other attention maps
@@ -330,6 +352,13 @@ def random_start(
     return pd.concat(parts, ignore_index=True)
 
 
+def tie_breakers(starts: pd.DataFrame, spread: float, factor: float) -> tuple[float, float]:
+    r"""Median :math:`|\ln \alpha/\beta|` of draws that fail and of draws that are solved, in one cell of the map."""
+    cell = starts[(starts.spread == spread) & (starts.factor == factor) & (starts.readout == "product")]
+    size = cell.log_ratio.abs()
+    return float(size[~cell.solved].median()), float(size[cell.solved].median())
+
+
 # From samples
 
 
@@ -417,6 +446,11 @@ def from_then_on(marks: Sequence[bool], counts: Sequence[int]) -> float:
             break
         least = float(count)
     return least
+
+
+def reached(samples: pd.DataFrame, arm: str, column: str, embedding: str = "characters") -> Rate:
+    """Streams in which an arm has recovered the pair, or solved every input, within the budget."""
+    return rate(np.isfinite(samples[(samples.arm == arm) & (samples.embedding == embedding)][column]))
 
 
 # Feed-forward networks
@@ -609,14 +643,18 @@ def judge_softmax(maps: pd.DataFrame) -> Verdict:
     return Verdict("fails", "measured", numbers, f"{names} manage it too")
 
 
+def multiples(samples: pd.DataFrame, column: str = "recovered", arm: str = "even split") -> pd.Series:
+    """Median samples in units of the law, by embedding and d."""
+    part = samples[samples.arm == arm]
+    return (part[column] / part.law).groupby([part.embedding, part.d]).median()
+
+
 def judge_samples(samples: pd.DataFrame, proved: pd.DataFrame) -> Verdict:
     """``xor-samples``: recovery as proved and as measured from zero; recovery and success of one procedure."""
-    split = samples[samples.arm == "even split"]
-    multiple = (split.recovered / split.law).groupby([split.embedding, split.d]).median()
+    multiple = multiples(samples)
     promised = proved.proved / [sample_law(d, m) for d, m in zip(proved.d, proved.m, strict=True)]
     promise = promised.groupby([proved.embedding, proved.d]).median()
-    procedure = samples[(samples.arm == ARMS[0].name) & (samples.embedding == "characters")]
-    recovered, solved = (rate(np.isfinite(procedure[column])) for column in ("recovered", "solved"))
+    recovered, solved = (reached(samples, ARMS[0].name, column) for column in ("recovered", "solved"))
     finite = multiple[np.isfinite(multiple)]
     numbers = {
         "recovery from zero / law": {f"{e}, d = {d}": value for (e, d), value in finite.items()},

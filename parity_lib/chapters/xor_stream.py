@@ -6,15 +6,14 @@ and adds its gradient; torch does the same by matrix products, chunk by chunk, a
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..kernels import compiled, numba
 from .xor import READOUTS, SparseXOR
 
 CODES = {"tent": 0, "quadratic": 1, "product": 2}
@@ -53,6 +52,7 @@ def summed_gradients(task: SparseXOR, arms: Sequence[tuple[Tensor, str]], words:
     return (torch.stack(slopes) @ x).double().view(len(arms), 2, task.d)
 
 
+@compiled
 def _add_gradients(
     words: NDArray[np.int32], weights: NDArray[np.float32], codes: NDArray[np.int64],
     pair: NDArray[np.int64], total: NDArray[np.float32],
@@ -106,17 +106,6 @@ def _add_gradients(
                     sums[k] += (s0 * x0[k] + s1 * x1[k]) + (s2 * x2[k] + s3 * x3[k])
 
 
-@functools.cache
-def fused() -> Callable[..., None] | None:
-    """The loop, compiled, or None without numba."""
-    if importlib.util.find_spec("numba") is None:
-        return None
-    import numba
-
-    compiled: Callable[..., None] = numba.njit(cache=True, fastmath={"reassoc", "contract", "nsz"})(_add_gradients)
-    return compiled
-
-
 def stream_gradients(
     task: SparseXOR,
     arms: Sequence[tuple[Tensor, str]],
@@ -143,7 +132,7 @@ def stream_gradients(
     ------
     n and the mean of :math:`\partial \ell / \partial a^h_k` over the first n samples, (arms, 2, d).
     """
-    add = fused() if use_fused else None
+    use_fused = use_fused and numba is not None
     stacked = torch.stack([weights for weights, _ in arms]).float().numpy().copy()
     stacked[(stacked[:, 0] == stacked[:, 1]).all(-1), 1] = 2  # the loop's mark for two heads that are one
     codes, pair = np.array([CODES[readout] for _, readout in arms]), np.array(task.pair)
@@ -151,11 +140,11 @@ def stream_gradients(
     for count in counts:
         while seen < count:
             words = random_words(min(CHUNK, count - seen), task.d, generator)
-            if add is None:
+            if not use_fused:
                 total += summed_gradients(task, arms, words)
             else:
                 part = np.zeros(stacked.shape, np.float32)
-                add(words.numpy(), stacked, codes, pair, part)
+                _add_gradients(words.numpy(), stacked, codes, pair, part)
                 shared = stacked[:, 1, 0] == 2
                 part[shared, 1] = part[shared, 0]
                 total += torch.from_numpy(part)

@@ -11,9 +11,9 @@ import pytest
 import torch
 from gradients import value_and_gradient
 
+from parity_lib import kernels
 from parity_lib.chapters import store, xor
 from parity_lib.chapters import xor_arms as lab
-from parity_lib.chapters import xor_stream as stream
 from parity_lib.chapters.xor import (
     MAPS,
     READOUTS,
@@ -296,7 +296,7 @@ def test_streamed_gradients_equal_autograd_on_the_same_samples(readout, use_fuse
     assert (streamed[1] - expected).abs().max() < 1e-7
 
 
-@pytest.mark.skipif(stream.fused() is None, reason="no numba")
+@pytest.mark.skipif(kernels.numba is None, reason="no numba")
 @pytest.mark.parametrize("d", [8, 40, 64, 130])
 def test_the_fused_loop_equals_torch(d):
     task, weights = SparseXOR.random(d, seeded(d)), normal(2, d, seed=3).softmax(-1)

@@ -58,6 +58,7 @@ LOSSES: dict[str, Loss] = {
         Loss("logistic", "log(1 + exp(-y p))", lambda y, p: -logsigmoid(y * p), kinked=False),
     )
 }
+"""Every loss by its name."""
 
 
 def find_loss(loss: str | Loss | Function) -> Loss:

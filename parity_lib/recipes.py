@@ -172,6 +172,7 @@ RECIPES: dict[str, Recipe] = {
         ),
     )
 }
+"""Every recipe by its name."""
 
 
 def find_recipe(name: str) -> Recipe:

@@ -85,7 +85,7 @@ class Risk:
             )
 
     def bits(self, rows: torch.Size, device: torch.device) -> Tensor:
-        """Positions of B from 0 for each of the rows, (*rows, k)."""
+        """Positions of B from 0 for each of the rows, ``(*rows, k)``."""
         bits = torch.tensor([task.indices for task in self.tasks], device=device)
         return (bits if len(bits) > 1 else bits[0]).expand(*rows, -1)
 
@@ -333,6 +333,7 @@ class ValueWithGradient(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, point: Tensor, evaluate: Evaluation) -> Tensor:
+        """The value; its gradient is kept for :meth:`backward`."""
         value, gradient = evaluate(point)
         ctx.save_for_backward(gradient)
         return value
@@ -340,5 +341,6 @@ class ValueWithGradient(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        """The gradient that was kept, times what comes from above."""
         (gradient,) = ctx.saved_tensors
         return upstream.reshape(upstream.shape + (1,) * (gradient.ndim - upstream.ndim)) * gradient, None

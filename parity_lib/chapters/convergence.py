@@ -1,183 +1,341 @@
-"""Measurements of what the lemmas behind Theorem 5 state, on exact quantities.
+r"""Theorem 5 over its free constants: where gradient descent on the paper's risk finds the bits, and why elsewhere not.
 
-Everything here is small and slow on purpose: gradients input by input, Hessians by autograd, all
-2^n inputs. :mod:`parity_lib.chapters.theory` has the constants that these numbers are held against.
+The theorem names a loss (squared hinge), an optimiser (plain gradient descent), a start (heads of norm 1 at random
+angles) and a temperature :math:`c_1/n`; it leaves the smoothing :math:`b > 0`, :math:`c_1` and the step size open. A
+:class:`Setting` is one choice of them. Temperature is a gauge: only :math:`s = a/\tau` enters the risk, so that the
+start has the norm :math:`n/c_1` and the step is :math:`\eta/\tau^2` in s. All forces, curvatures and step sizes here
+are those of s. The lemmas are in :mod:`parity_lib.chapters.lemmas`, a proof of a trap in
+:mod:`parity_lib.chapters.certificate`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
 from ..attention import (
-    aligned_directions,
-    head_matrices,
-    literal_prediction,
+    angle_to_position,
     position_weights,
     positional_code,
     soft_attention,
 )
-from ..losses import find_loss
-from ..readout import zigzag
-from ..risk import PopulationRisk, Risk
+from ..evidence import Rate, Verdict, rate
+from ..progress import track
+from ..recipes import RECIPES, Recipe, budget
+from ..risk import PopulationRisk, aligned_hard_risk
+from ..sampled_heads import SampledAttentionRisk
 from ..task import Parity
-from ..training import Run, one_thread_per_process, population_risk
+from ..training import committed, initial_directions, one_thread_per_process, train
+from .certificate import TRAPS, certify
+from .lemmas import gradient, hessians
+from .robustness import mixed_sets
+from .store import kept
+
+SOLVED = 0.75
+"""Weight that the heads together must give every bit; 1 is perfect, and two heads may share a direction."""
+MELTED = 0.25
+"""A head whose largest attention is below this has let go of single positions."""
+REST, UNSTABLE = 1e-3, -1e-3
+"""A run rests if its gradient is shorter; its place is a trap if no curvature there is below."""
 
 
-def stated_attention_jacobian(attention: Tensor, temperature: float, sign: int) -> Tensor:
-    r"""Appendix A's derivative of attention, with the sign before the sum as an argument:
+@dataclass(frozen=True)
+class Setting:
+    """One choice of what Theorem 5 leaves open; ``step`` is the step size over the squared temperature."""
 
-    .. math::
-        \frac1\tau \Bigl[\gamma_p (1 - \gamma_p)\,\mathrm{pos}_p
-        \pm \sum_{j \ne p} \gamma_p \gamma_j\,\mathrm{pos}_j\Bigr].
+    n: int
+    k: int
+    smoothing: float
+    c1: float = 1.0
+    step: float = 8.0
+    updates: int = 2000
 
-    Parameters
-    ----------
-    attention : one head, (n,).   sign : +1 as printed, -1 as the softmax has it.
-
-    Returns
-    -------
-    (n, 2): the derivative of each position's attention with respect to (a_13, a_14).
-    """
-    code = positional_code(len(attention))
-    own = (attention * (1 - attention)).unsqueeze(1) * code
-    others = attention.unsqueeze(1) * (attention @ code - attention.unsqueeze(1) * code)
-    return (own + sign * others) / temperature
+    def recipe(self, accuracy: float, frames: int = 8) -> Recipe:
+        """The stated recipe with these constants."""
+        return replace(
+            RECIPES["theory"], smoothing=self.smoothing, temperature=self.c1, accuracy=accuracy,
+            learning_rate=self.step * (self.c1 / self.n) ** 2, **budget(self.updates, frames),
+        )  # fmt: skip
 
 
-def attention_jacobian(direction: Tensor, n: int, temperature: float) -> Tensor:
-    """The same derivative by autograd, (n, 2)."""
-    return torch.autograd.functional.jacobian(lambda a: soft_attention(a.unsqueeze(0), n, temperature)[0], direction)
+# The map
 
 
-def gradients_by_input(
-    task: Parity, directions: Tensor, temperature: float, smoothing: float, loss: str = "squared_hinge"
-) -> Tensor:
-    """Gradient of the loss on each of the 2^n inputs, (2^n, heads, 2)."""
-    x = task.cube()
-    attention = soft_attention(directions, task.n, temperature)
-    s = (x @ position_weights(attention, task.k)).requires_grad_()
-    (slope,) = torch.autograd.grad(find_loss(loss)(task.labels(x), zigzag(s, task.k, smoothing)).sum(), s)
-    jacobians = torch.stack([attention_jacobian(a, task.n, temperature) for a in directions])  # (heads, n, 2)
-    share = task.k / len(directions)
-    return slope.reshape(-1, 1, 1) * share * torch.einsum("xj,hja->xha", x, jacobians)
+def descend(risk: PopulationRisk, start: Tensor, step: Tensor, updates: int, frames: int = 8) -> Tensor:
+    """Plain gradient descent in s with a step for every row, (rows,): places at equal intervals, (frames + 1, ...)."""
+    at, places = start.clone(), [start.clone()]
+    with one_thread_per_process():
+        for update in range(1, updates + 1):
+            at -= step.reshape(-1, 1, 1) * risk.value_and_gradient(at)[1]
+            if update * frames // updates > (update - 1) * frames // updates:
+                places.append(at.clone())
+    return torch.stack(places)
 
 
-def conflicting_share(gradients: Tensor, floor: float = 1e-12) -> float:
-    """Share of pairs of inputs whose gradients at a head point against each other (Lemma 17 says none).
-
-    Pairs with a product of size at most ``floor`` times the largest count as neither.
-    """
-    negative = total = 0
-    for head in gradients.unbind(1):
-        products = head @ head.T
-        products.fill_diagonal_(0)
-        threshold = floor * float(products.abs().max())
-        negative += int((products < -threshold).sum())
-        total += int((products.abs() > threshold).sum())
-    return negative / total if total else 0.0
-
-
-def pl_ratio(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Tensor:
-    r""":math:`\frac12\|\nabla R\|^2 / R` of every row, at least mu by Lemma 8: (rows, heads, 2) -> (rows,)."""
-    return gradient(risk, directions).square().sum((-1, -2)) / (2 * risk(directions))
-
-
-def hessians(risk: Callable[[Tensor], Tensor], directions: Tensor, step: float = 1e-4) -> Tensor:
-    """Hessian of the risk at each row (rows, heads, 2), by differences of exact gradients, (rows, 2 heads, 2 heads)."""
-    size = directions[0].numel()
-    shifts = step * torch.eye(size, dtype=directions.dtype).reshape(size, *directions.shape[1:])
-    columns = [(gradient(risk, directions + s) - gradient(risk, directions - s)).flatten(1) for s in shifts]
-    hessian = torch.stack(columns, dim=1) / (2 * step)
-    return (hessian + hessian.mT) / 2
-
-
-def stability(run: Run) -> Tensor:
-    r"""Stability number :math:`\eta \lambda_{\max} / 2` of gradient descent at every frame, (frames, seeds).
+def stability(risk: PopulationRisk, places: Tensor, step: Tensor) -> Tensor:
+    r"""Stability number :math:`\eta \lambda_{\max} / 2` of gradient descent at every place, (frames, rows).
 
     :math:`\lambda_{\max}` is the largest eigenvalue of the Hessian of the exact risk. Below 1 the step size
     :math:`\eta` is smaller than :math:`2/\lambda_{\max}` and a small step lowers the risk; above 1 the step
     overshoots along the steepest bend, and where the heads go is no longer the risk's doing alone.
     """
-    if run.recipe.optimiser != "gd":
-        raise ValueError(f"the stability number is that of gradient descent, got a run of {run.recipe.optimiser}")
-    risk = population_risk(run.tasks, run.recipe)
     with one_thread_per_process():
-        bends = torch.stack([torch.linalg.eigvalsh(hessians(risk, frame))[:, -1] for frame in run.directions])
-    return run.recipe.learning_rate / 2 * bends
+        return step / 2 * torch.stack([torch.linalg.eigvalsh(hessians(risk, heads))[:, -1] for heads in places])
 
 
-def shrinkage(run: Run, least: float = 0.0) -> tuple[float, float]:
-    """Share of itself that the median risk above ``least`` loses an update, fitted in the third and the last quarter.
+def solved(attention: Tensor, tasks: Sequence[Parity]) -> Tensor:
+    """Whether the heads together read B: every bit has a weight of at least 0.75; (seeds, heads, n) -> (seeds,)."""
+    bits = torch.tensor([task.indices for task in tasks])
+    return position_weights(attention, tasks[0].k).gather(1, bits.expand(len(attention), -1)).amin(1) >= SOLVED
 
-    A geometric rate gives the same share in both. Negative where the risk grows.
+
+@kept
+def trials(settings: list[Setting], pairs: int, seed: int, accuracy: float = 1e-3) -> pd.DataFrame:
+    """The stated recipe on ``pairs`` (set, start) pairs, half of the sets with cyclic neighbours; one row each.
+
+    The settings may differ in c1 and step only. In s they are one risk, so that all of them descend in one tensor.
+    Columns: those of the setting, ``seed``, ``neighbours``, ``solved``, ``committed``, the risk at the ``start`` and at
+    the end (``risk``), that of ``least`` for heads that read B hard, and the largest ``stability`` number met at nine
+    places along the way.
     """
-    logs = (run.risk.median(1).values - least).clamp_min(1e-300).log().numpy()
-    updates = np.arange(len(logs)) * run.recipe.updates_per_epoch
-    half, late = len(logs) // 2, 3 * len(logs) // 4
-    third, last = (np.polyfit(updates[part], logs[part], 1)[0] for part in (slice(half, late + 1), slice(late, None)))
-    return -math.expm1(third), -math.expm1(last)
+    (first, *_), sets = settings, mixed_sets(settings[0].n, settings[0].k, pairs, seed)
+    seeds, tasks = range(seed, seed + pairs), sets * len(settings)
+    risk = PopulationRisk(tasks, "squared_hinge", 1.0, first.smoothing, accuracy=accuracy)
+    start = torch.cat([initial_directions(seeds, first.k) * one.n / one.c1 for one in settings])
+    step = torch.tensor([one.step for one in settings], dtype=torch.float64).repeat_interleave(pairs)
+    places = descend(risk, start, step, first.updates)
+    heads = soft_attention(places[-1], first.n, 1.0)
+    columns = [pd.DataFrame([asdict(one)] * pairs).assign(seed=seeds) for one in settings]
+    found = {
+        "neighbours": [bool(task.neighbours) for task in tasks], "solved": solved(heads, tasks),
+        "committed": committed(heads, tasks), "start": risk(start), "risk": risk(places[-1]),
+        "least": aligned_hard_risk(first.k, first.smoothing), "stability": stability(risk, places, step).amax(0),
+    }  # fmt: skip
+    return pd.concat(columns, ignore_index=True).assign(**found)
 
 
-def prediction_derivatives(
-    x: Tensor, directions: Tensor, k: int, temperature: float, smoothing: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The prediction on one input (n,), its gradient (2 heads,) and its Hessian (2 heads, 2 heads)."""
-
-    def predict(flat: Tensor) -> Tensor:
-        attention = soft_attention(flat.reshape(directions.shape), len(x), temperature)
-        return zigzag(position_weights(attention, k) @ x, k, smoothing)
-
-    flat = directions.reshape(-1)
-    slope = torch.autograd.functional.jacobian(predict, flat)
-    return predict(flat), slope, torch.autograd.functional.hessian(predict, flat)
+def success_map(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
+    """:func:`trials` of all settings, on the same pairs for all with equal n and k."""
+    stacks: dict[tuple[object, ...], list[Setting]] = {}
+    for one in dict.fromkeys(settings):
+        stacks.setdefault((one.n, one.k, one.smoothing, one.updates), []).append(one)
+    done = track(len(stacks), "map")
+    return pd.concat(
+        [trials(stack, pairs, seed) for stack, _ in zip(stacks.values(), done, strict=True)], ignore_index=True
+    )
 
 
-def prediction_norms(x: Tensor, directions: Tensor, k: int, temperature: float, smoothing: float) -> dict[str, float]:
-    """Norms that Lemmas 14, 15 and 16 bound: of the gradient, of the curvature, and of the product's Jacobian."""
-    value, slope, hessian = prediction_derivatives(x, directions, k, temperature, smoothing)
-    return {
-        "gradient": float(slope.norm()),
-        "curvature": float(torch.linalg.matrix_norm(hessian, ord=2)),
-        "product": float(torch.linalg.matrix_norm(torch.outer(slope, slope) + value * hessian, ord=2)),
-    }
+def grid(
+    n: int, ks: Sequence[int], smoothings: Sequence[float], c1s: Sequence[float], steps: Sequence[float], updates: int
+) -> list[Setting]:
+    """Smoothing by c1 at the first step size for every k, and smoothing by step size at c1 = 1."""
+    across = [Setting(n, k, b, c1, steps[0], updates) for k in ks for b in smoothings for c1 in c1s]
+    return across + [Setting(n, k, b, 1.0, step, updates) for k in ks for b in smoothings for step in steps[1:]]
 
 
-def lemma_18_brackets(task: Parity, directions: Tensor, temperature: float, sign: int) -> Tensor:
-    """Left side of Lemma 18 for every input except 0...0, (2^n - 1,); ``sign`` as in the stated Jacobian."""
-    x = task.cube()[1:]
-    attention = soft_attention(directions, task.n, temperature)
-    jacobians = torch.stack([temperature * stated_attention_jacobian(row, temperature, sign) for row in attention])
-    return torch.einsum("xj,hja->xha", x, jacobians).square().sum((-1, -2))
+def window(lengths: Sequence[int], smoothings: Sequence[float], k: int, step: float, updates: int) -> list[Setting]:
+    """Smoothing by n; the step grows like n, since the risk bends less the more positions share a head."""
+    return [Setting(n, k, b, 1.0, step * n / 20, updates) for n in lengths for b in smoothings]
 
 
-def lemma_19_sides(task: Parity, directions: Tensor, temperature: float, smoothing: float) -> tuple[float, float]:
-    """Both sides of Lemma 19, the right one without its factor: squared gradients, and losses, of 0...0 and 1...1.
+KEYS = ["n", "k", "smoothing", "c1", "step", "updates"]
 
-    Soft attention is positive everywhere, so 0...0 is the only input on which the heads read zero.
+
+def best_settings(found: pd.DataFrame) -> list[Setting]:
+    """For every k the setting of a map with the most solved pairs; the first of equals."""
+    shares = found.groupby(KEYS, sort=False)["solved"].mean().reset_index()
+    chosen = shares.loc[shares.groupby("k", sort=True)["solved"].idxmax(), KEYS]
+    return [Setting(int(r.n), int(r.k), r.smoothing, r.c1, r.step, int(r.updates)) for r in chosen.itertuples()]
+
+
+def confirm(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
+    """The chosen settings again on fresh pairs, with a finer series of the risk."""
+    return pd.concat([trials([setting], pairs, seed, 1e-4) for setting in settings], ignore_index=True)
+
+
+def steady(found: pd.DataFrame, least_k: int) -> pd.DataFrame:
+    """The runs with at least so many bits whose steps stay below the limit of stability."""
+    return found[(found["stability"] < 1) & (found["k"] >= least_k)]
+
+
+def success_table(found: pd.DataFrame) -> pd.DataFrame:
+    """Solved and committed, k of N, with and without neighbours, and below the limit of stability; a row per k."""
+    rows = []
+    for k, part in found.groupby("k"):
+        near, below = part["neighbours"], part["stability"] < 1
+        cells = {"bits apart": part[~near], "with neighbours": part[near], "steps below 2/L": part[below]}
+        counts = {name: f"{int(p['solved'].sum())} of {len(p)}" for name, p in cells.items()}
+        first = part.iloc[0]
+        rows.append({"k": k, "b": first["smoothing"], "c1": first["c1"], "step/τ²": first["step"], **counts,
+                     "each head its own bit": f"{int(part['committed'].sum())} of {len(part)}",
+                     "median risk": f"{part['start'].median():.2f} to {part['risk'].median():.2f}",
+                     "least": f"{first['least']:.2f}"})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+# Why: what the label-free force does alone
+
+
+@kept
+def anatomy(setting: Setting, pairs: int, seed: int) -> pd.DataFrame:
+    """Descent on the whole risk and on its label-free part alone, from the same starts; one row per pair.
+
+    Columns: ``solved``; of the end of descent on the whole risk ``risk``, ``pull`` (length of the gradient), ``bend``
+    (smallest curvature), ``blind_pull`` (length of the label-free gradient) and ``sharpest`` (largest attention of any
+    head); and ``blind_sharpest``, the same at the end of descent on the label-free part.
     """
-    gradients = gradients_by_input(task, directions, temperature, smoothing)[[0, -1]]
-    x = task.cube()[[0, -1]]
-    weights = position_weights(soft_attention(directions, task.n, temperature), task.k)
-    losses = find_loss("squared_hinge")(task.labels(x), zigzag(x @ weights, task.k, smoothing))
-    return float(gradients.square().sum()), float(losses.sum())
+    tasks, seeds = mixed_sets(setting.n, setting.k, pairs, seed), range(seed, seed + pairs)
+    risk = PopulationRisk(tasks, "squared_hinge", 1.0, setting.smoothing, accuracy=1e-4)
+    start, step = initial_directions(seeds, setting.k) * setting.n / setting.c1, torch.full((pairs,), setting.step)
+    blind = risk.forces()[0]
+    ends, alone = (descend(part, start, step, setting.updates)[-1] for part in (risk, blind))
+    bends = torch.linalg.eigvalsh(hessians(risk, ends))[:, 0]
+    heads, blind_heads = (soft_attention(s, setting.n, 1.0) for s in (ends, alone))
+    found = {
+        **asdict(setting), "seed": seeds, "solved": solved(heads, tasks), "risk": risk(ends),
+        "pull": gradient(risk, ends).flatten(1).norm(dim=1), "bend": bends,
+        "blind_pull": gradient(blind, ends).flatten(1).norm(dim=1),
+        "sharpest": heads.amax((1, 2)), "blind_sharpest": blind_heads.amax((1, 2)),
+    }  # fmt: skip
+    return pd.DataFrame(found)
 
 
-def force_norms(run: Run) -> tuple[Tensor, Tensor]:
-    """Norms of the label-free and the parity gradient along a run, each (frames, seeds)."""
-    risk = population_risk(run.tasks, run.recipe)
-    if not isinstance(risk, PopulationRisk):
-        raise ValueError(f"the forces are those of the zigzag head, got a run of {run.recipe.name}")
-    norms = [[gradient(part, frame).flatten(1).norm(dim=1) for frame in run.directions] for part in risk.forces()]
-    return torch.stack(norms[0]), torch.stack(norms[1])
+def anatomies(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
+    """:func:`anatomy` of every setting, with how each run ended.
+
+    ``melted``: descent on the label-free part alone leaves no head with more than a quarter of its attention on one
+    position. ``end`` is ``solved``, or of the others ``sharp trap`` or ``soft trap`` (at rest with no direction of
+    descent, some head sharp or none), or ``on the way``.
+    """
+    found = pd.concat([anatomy(setting, pairs, seed) for setting in settings], ignore_index=True)
+    return found.assign(melted=found["blind_sharpest"] < MELTED, end=how_it_ended(found))
 
 
-def angle_landscape(risk: Risk, sharpness: float, points: int) -> Tensor:
+def how_it_ended(found: pd.DataFrame) -> np.ndarray:
+    """``solved``, ``sharp trap``, ``soft trap`` or ``on the way``, for every row."""
+    at_rest = (found["pull"] < REST) & (found["bend"] > UNSTABLE)
+    kinds = np.where(found["sharpest"] < MELTED, "soft trap", "sharp trap")
+    return np.where(found["solved"], "solved", np.where(at_rest, kinds, "on the way"))
+
+
+def trapped(found: pd.DataFrame) -> Rate:
+    """How many of the runs that are not solved rest in a trap of the whole risk."""
+    lost = found[~found["solved"]]
+    return rate(lost["end"] != "on the way") if len(lost) else Rate(0, 0, 0.0, 1.0)
+
+
+def ends(found: pd.DataFrame) -> pd.DataFrame:
+    """How many runs ended in which way, a row for every k and smoothing."""
+    return found.groupby(["k", "smoothing", "end"]).size().unstack(fill_value=0).rename_axis(columns=None).reset_index()
+
+
+def agreement(found: pd.DataFrame) -> Rate:
+    """How often a run is solved just when the label-free force alone melts its heads."""
+    return rate(found["melted"] == found["solved"])
+
+
+def uniform_bend(n: int, k: int, smoothing: float) -> float:
+    r"""Curvature of the label-free part at uniform attention, for heads that move together.
+
+    To second order that part is :math:`\frac18 E A''(u) \sum_j (c_j - k/n)^2`: above 0 heads that let go of all
+    positions are held there, below 0 they are not. Heads that move apart leave c, and this part, unchanged.
+    """
+    blind = PopulationRisk(Parity(n, range(1, k + 1)), "squared_hinge", 1.0, smoothing, accuracy=1e-3).forces()[0]
+    hessian = hessians(blind, torch.zeros(1, k, 2, dtype=torch.float64), 1e-3)[0]
+    together = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(k) / math.sqrt(k)
+    return float(together @ hessian @ together)
+
+
+def uniform_bends(ns: Sequence[int], ks: Sequence[int], smoothings: Sequence[float]) -> pd.DataFrame:
+    """:func:`uniform_bend` over n, k and smoothing: columns ``n``, ``k``, ``smoothing``, ``bend``."""
+    rows = [(n, k, b, uniform_bend(n, k, b)) for n in ns for k in ks for b in smoothings]
+    return pd.DataFrame(rows, columns=["n", "k", "smoothing", "bend"])
+
+
+@kept
+def forces(settings: list[Setting], pairs: int, seed: int) -> pd.DataFrame:
+    """Both forces along training: ``smoothing``, ``k``, ``seed``, ``update``, ``force``, ``size``."""
+    parts = []
+    for setting in settings:
+        tasks = mixed_sets(setting.n, setting.k, 2 * pairs, seed)[::2]  # without neighbours
+        seeds, step = range(seed, seed + pairs), torch.full((pairs,), setting.step)
+        risk = PopulationRisk(tasks, "squared_hinge", 1.0, setting.smoothing, accuracy=1e-4)
+        places = descend(
+            risk, initial_directions(seeds, setting.k) * setting.n / setting.c1, step, setting.updates, 100
+        )
+        for name, part in zip(("label-free", "parity signal"), risk.forces(), strict=True):
+            for frame, heads in enumerate(places):
+                columns = {"smoothing": setting.smoothing, "k": setting.k, "seed": seeds, "force": name,
+                           "update": frame * setting.updates // 100,
+                           "size": gradient(part, heads).flatten(1).norm(dim=1)}  # fmt: skip
+                parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+@kept
+def first_forces(lengths: list[int], starts: int, smoothing: float = 1e-2) -> pd.DataFrame:
+    """Both forces of the squared hinge at the random start, k = 3 evenly spread bits, against n.
+
+    Columns ``n``, ``temperature`` ("1/n" or "1"), ``seed``, ``force``, ``size`` (nan below 1e-150).
+    """
+    parts, heads = [], initial_directions(range(starts), 3)
+    for n in lengths:
+        task = Parity(n, [1 + i * n // 3 for i in range(3)])
+        for name, temperature in (("1/n", 1 / n), ("1", 1.0)):
+            risk = PopulationRisk(task, "squared_hinge", temperature, smoothing, accuracy=1e-4)
+            for force, part in zip(("label-free", "parity signal"), risk.forces(), strict=True):
+                size = temperature * gradient(part, heads).flatten(1).norm(dim=1)
+                size[size < 1e-150] = math.nan
+                columns = {"n": n, "temperature": name, "seed": range(starts), "force": force, "size": size}
+                parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def dominance(found: pd.DataFrame, **where: object) -> float:
+    """Median label-free force over median parity signal among the rows with the given values."""
+    for column, value in where.items():
+        found = found[found[column] == value]
+    medians = found.groupby("force")["size"].median()
+    return float(medians["label-free"] / medians["parity signal"])
+
+
+@kept
+def landscape(n: int, bits: list[int], smoothings: list[float], points: int, starts: int, updates: int) -> pd.DataFrame:
+    """Risk of two heads over the positions they point at, and the ways of training; a panel per smoothing, and one
+    for heads that sample.
+
+    Columns ``panel``, ``layer`` (``risk`` or ``way``), ``seed``, ``frame``, ``head_1``, ``head_2``, ``risk``.
+    """
+    task, parts = Parity(n, bits), []
+    recipes = {f"b = {b:g}": Setting(n, 2, b, updates=updates).recipe(1e-4, 40) for b in smoothings}
+    recipes["heads that sample"] = RECIPES["repaired"]
+    for panel, recipe in recipes.items():
+        if recipe.head == "zigzag":
+            risk = PopulationRisk(task, "squared_hinge", 1.0, recipe.smoothing, accuracy=1e-4)
+        else:
+            risk = SampledAttentionRisk(task, "log", 1.0)
+        values = angle_landscape(risk, n, points)
+        at = torch.arange(1, points + 1, dtype=torch.float64) * n / points
+        first, second = torch.meshgrid(at, at, indexing="ij")
+        parts.append(pd.DataFrame({"panel": panel, "layer": "risk", "head_1": first.flatten(),
+                                   "head_2": second.flatten(), "risk": values.flatten()}))  # fmt: skip
+        run = train(task, recipe, starts, progress=False)
+        places = angle_to_position(run.directions, n)  # (frames, seeds, heads)
+        frames = torch.arange(len(places)).unsqueeze(1).expand(places.shape[:2])
+        parts.append(pd.DataFrame({"panel": panel, "layer": "way", "frame": frames.flatten(),
+                                   "seed": torch.tensor(run.seeds).expand(places.shape[:2]).flatten(),
+                                   "head_1": places[..., 0].flatten(), "head_2": places[..., 1].flatten(),
+                                   "risk": run.risk.flatten()}))  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def angle_landscape(risk: PopulationRisk | SampledAttentionRisk, sharpness: float, points: int) -> Tensor:
     """Risk of two heads of norm ``sharpness * temperature`` over all pairs of angles, (points, points).
 
     Entry [i, j]: head 1 points at position ``n (i + 1) / points``, head 2 at ``n (j + 1) / points``.
@@ -185,6 +343,62 @@ def angle_landscape(risk: Risk, sharpness: float, points: int) -> Tensor:
     heads = sharpness * risk.temperature * positional_code(points)
     pairs = torch.stack(torch.broadcast_tensors(heads.unsqueeze(1), heads.unsqueeze(0)), dim=2)
     return risk(pairs.reshape(-1, 2, 2)).reshape(points, points)
+
+
+# The rate, in the easiest case
+
+
+def one_head_risk(attention: Tensor, bit: int) -> Tensor:
+    r"""Risk of one head with the ReLU and at least half of its attention on the bit: (..., n) -> (...).
+
+    :math:`R = 2\delta^2 + 2\sum_{j \ne B} \gamma_j^2` with :math:`\delta = 1 - \gamma_B` (dossier of Theorem 5).
+    """
+    others = torch.cat([attention[..., : bit - 1], attention[..., bit:]], dim=-1)
+    return 2 * others.sum(-1) ** 2 + 2 * others.square().sum(-1)
+
+
+@kept
+def slow_descent(n: int, updates: int, step: float) -> pd.DataFrame:
+    """Gradient descent of one head that starts at its bit, k = 1 and the ReLU: ``update``, ``risk`` and their product.
+
+    The step is the same throughout, so that a geometric rate would be a straight line of log(risk).
+    """
+    head = (n * positional_code(n)[[0]]).requires_grad_()  # attention above one half, at temperature 1
+    rows = []
+    kept_at = set(np.unique(np.geomspace(1, updates, 60).astype(int)).tolist())
+    for update in range(1, updates + 1):
+        risk = one_head_risk(soft_attention(head, n, 1.0)[0], 1)
+        (slope,) = torch.autograd.grad(risk, head)
+        head = (head - step * slope).detach().requires_grad_()
+        if update in kept_at:
+            rows.append((update, float(risk.detach()), update * float(risk.detach())))
+    return pd.DataFrame(rows, columns=["update", "risk", "product"])
+
+
+def risk_floor(k: int, smoothing: float, n: int) -> float:
+    r"""A number above 0 below which no heads can bring the risk, for smoothing above 0 (dossier of Theorem 5).
+
+    Odd k: the prediction on 0...0 is below its label 1 whatever the heads. k = 2: some bit has a weight of at most 1,
+    and on the input with a one there alone the prediction exceeds -1 by at least :math:`4\sqrt{9/4 + b} - 6`.
+    """
+    if k == 2:
+        return (4 * math.sqrt(2.25 + smoothing) - 6) ** 2 / 2**n
+    if k % 2 == 0:
+        raise ValueError(f"the floor is proved for odd k and for k = 2, got {k!r}")
+    z = np.arange(k) + 0.5
+    rising = 4 * smoothing / (1 + np.sqrt(1 + smoothing / z**2))
+    chance = 0.5 if k == 1 else 2.0**-n  # with one head no sum is below 0
+    return chance * float((rising * (-1.0) ** (np.arange(k) + 1)).sum()) ** 2
+
+
+def floors(found: pd.DataFrame, n: int) -> pd.DataFrame:
+    """The proved floor of the risk beside the least risk that any run of a map reached, by ``k`` and ``smoothing``."""
+    least = found[(found["k"] == 2) | (found["k"] % 2 == 1)].groupby(["k", "smoothing"])["risk"].min().reset_index()
+    proved = [risk_floor(int(k), b, n) for k, b in zip(least["k"], least["smoothing"], strict=True)]
+    return least.rename(columns={"risk": "least"}).assign(floor=proved)
+
+
+# Aliases of the sigmoid hinge
 
 
 def parity_terms(risk: PopulationRisk, directions: Tensor) -> tuple[Tensor, Tensor]:
@@ -197,65 +411,101 @@ def parity_terms(risk: PopulationRisk, directions: Tensor) -> tuple[Tensor, Tens
     return 2 * half, risk.series.parity[1:] * torch.where(on_bits, angles.sin(), angles.cos()).prod(1)
 
 
-@dataclass(frozen=True)
-class Trap:
-    """A run of the zigzag that does not read B at its end, and its parity signal by frequency, there and at B."""
+@kept
+def aliases(n: int, ks: list[int], sets: int, seed: int = 0) -> pd.DataFrame:
+    """Runs of the authors' loss (labels ±1, exact gradients) on random sets without neighbours; one row per run.
 
-    task: Parity
-    risk: float
-    gradient: float
-    """norm"""
-    weights: Tensor
-    """summed attention, (n,)"""
-    frequencies: Tensor
-    """(M,)"""
-    stuck: Tensor
-    """(M,)"""
-    solved: Tensor
-    """(M,)"""
-
-    @property
-    def distance(self) -> float:
-        """How far the weight of a bit is from one third, at most."""
-        return float((self.weights[list(self.task.indices)] - 1 / 3).abs().max())
-
-    @property
-    def alias(self) -> bool:
-        """At rest (gradient below 1e-3) with every bit's weight within 0.1 of one third."""
-        return self.gradient < 1e-3 and self.distance < 0.1
-
-    @property
-    def third_harmonic(self) -> bool:
-        """At rest, and the frequencies around 3 pi lower the risk by more than all the others together."""
-        third = (self.frequencies / math.pi + 0.5).floor() == 3
-        return self.gradient < 1e-3 and float(self.stuck[third].sum()) < min(0.0, float(self.stuck[~third].sum()))
+    Columns ``k``, ``seed``, ``bits``, ``recovered``, ``committed``, ``risk``, ``pull`` (length of the gradient),
+    ``distance`` (how far a bit's weight is from one third, at most), ``third`` and ``other`` (what the frequencies
+    around 3 pi, and all others, add to the risk), and ``weights``, the summed attention of all positions.
+    """
+    recipe, parts = replace(RECIPES["figure2-signed"], epochs=1, updates_per_epoch=800), []
+    for k in ks:
+        tasks = mixed_sets(n, k, 2 * sets, seed + k)[::2]
+        run = train(tasks, recipe, range(seed, seed + sets), progress=False)
+        for row, task in enumerate(tasks):
+            risk = PopulationRisk(task, recipe.loss, 1.0, recipe.smoothing)
+            value, slope = risk.value_and_gradient(run.directions[-1, row])
+            omega, terms = parity_terms(risk, run.directions[-1, row])
+            third = (omega / math.pi + 0.5).floor() == 3
+            weights = run.attention[-1, row].sum(0)
+            off = float((weights[list(task.indices)] - 1 / 3).abs().max())
+            parts.append((k, run.seeds[row], " ".join(map(str, task.bits)), bool(run.recovered[row]),
+                          bool(run.committed[row]), float(value), float(slope.norm()), off,
+                          float(terms[third].sum()), float(terms[~third].sum()),
+                          " ".join(f"{w:.4f}" for w in weights.tolist())))  # fmt: skip
+    columns = ["k", "seed", "bits", "recovered", "committed", "risk", "pull", "distance", "third", "other", "weights"]
+    found = pd.DataFrame(parts, columns=columns)
+    rests = ~found["recovered"] & (found["pull"] < REST)
+    return found.assign(
+        rests=rests, alias=rests & (found["distance"] < 0.1),
+        third_harmonic=rests & (found["third"] < np.minimum(0.0, found["other"])),
+    )  # fmt: skip
 
 
-def traps(run: Run) -> list[Trap]:
-    """The runs that do not read B, the one whose bits carry closest to one third each first."""
-    found = []
-    for row in (~run.recovered).nonzero().flatten().tolist():
-        task, heads = run.tasks[row % len(run.tasks)], run.directions[-1, row]
-        risk = PopulationRisk(task, run.recipe.loss, run.recipe.temperature_at(task.n), run.recipe.smoothing)
-        value, slope = risk.value_and_gradient(heads)
-        frequencies, stuck = parity_terms(risk, heads)
-        _, solved = parity_terms(risk, 500 * aligned_directions(task.bits, task.n))
-        weights = run.attention[-1, row].sum(0)
-        found.append(Trap(task, float(value), float(slope.norm()), weights, frequencies, stuck, solved))
-    return sorted(found, key=lambda trap: trap.distance)
+def alias_shown(found: pd.DataFrame) -> pd.DataFrame:
+    """Of every k the run at rest whose bits carry closest to one third: ``k``, ``position``, ``bit``, ``weight``."""
+    parts = []
+    for k, part in found[found["rests"]].groupby("k"):
+        row = part.loc[part["distance"].idxmin()]
+        weights, bits = [float(w) for w in row["weights"].split()], {int(b) for b in row["bits"].split()}
+        places = range(1, len(weights) + 1)
+        parts.append(pd.DataFrame({"k": k, "position": places, "bit": [p in bits for p in places], "weight": weights}))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["k", "position", "bit", "weight"])
 
 
-def gradient(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Tensor:
-    """Gradient of the risk at every row, in the shape of ``directions``."""
-    leaf = directions.detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(risk(leaf).sum(), leaf)
-    return gradient
+# Verdicts
 
 
-def full_matrix_gradient(task: Parity, directions: Tensor, temperature: float, smoothing: float) -> Tensor:
-    """Gradient of the paper's risk with respect to all 16 entries of every head, (heads, 4, 4)."""
-    matrices = head_matrices(directions).requires_grad_()
-    x = task.cube()
-    prediction = literal_prediction(x, matrices, task.k, temperature, smoothing)
-    (gradient,) = torch.autograd.grad(find_loss("squared_hinge")(task.labels(x), prediction).mean(), matrices)
-    return gradient
+@kept
+def certified() -> pd.DataFrame:
+    """The certified traps, one row each: where, and what is proven (see :mod:`parity_lib.chapters.certificate`)."""
+    rows = []
+    for name, trap in TRAPS.items():
+        where = {"n": trap.n, "k": len(trap.bits), "bits": " ".join(map(str, trap.bits)), "c1": float(trap.c1)}
+        where |= {"smoothing": float(trap.smoothing), "radius": float(trap.radius)}
+        rows.append({"trap": name, **where, **asdict(certify(trap))})
+    return pd.DataFrame(rows)
+
+
+def certificate_table(found: pd.DataFrame) -> pd.DataFrame:
+    """The certified traps as a page shows them."""
+    rows = [
+        {
+            "n": r.n, "B": f"{{{r.bits.replace(' ', ', ')}}}", "b": r.smoothing, "c1": r.c1, "radius": r.radius,
+            "risk in the ball": f"{r.risk_low:.4f} to {r.risk_high:.4f}",
+            "curvature": f"{r.curvature_low:.4f} to {r.curvature_high:.4f}",
+            "gradient at the centre": f"below {r.gradient:.0e}", "steps up to": f"{r.step:.2f}",
+        }
+        for r in found.itertuples()
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def judge_convergence(confirmed: pd.DataFrame, certificates: pd.DataFrame, threshold: float = 0.5) -> Verdict:
+    """Theorem 5's convergence for every k, from :func:`confirm`; what is certified stands in the numbers."""
+    found = {int(k): rate(part["solved"]) for k, part in confirmed.groupby("k")}
+    passing = [k for k, share in found.items() if share.low > threshold]
+    numbers: dict[str, Rate | float] = {f"k = {k}, best setting": share for k, share in found.items()}
+    numbers |= {f"certified trap, {r.trap}: risk above": r.risk_low for r in certificates.itertuples() if r.holds}
+    if len(passing) == len(found):
+        return Verdict("holds", "measured", numbers)
+    b = confirmed.groupby("k")["smoothing"].first()
+    works = ", ".join(f"k = {k} with smoothing {b[k]:g}" for k in passing)
+    lost = ", ".join(str(k) for k in found if k not in passing)
+    instead = f"{works}; for k = {lost} no setting tried passes" if works else "nothing was found to in these settings"
+    return Verdict("narrower range" if passing else "fails", "measured", numbers, instead)
+
+
+def judge_rate(floors: pd.DataFrame, descent: pd.DataFrame) -> Verdict:
+    """Theorem 5's geometric rate to 0: refuted for b > 0 by a floor, and without smoothing by a rate of 1/t."""
+    late = descent[descent["update"] >= descent["update"].max() / 4]["product"]
+    change = float(late.max() / late.min() - 1)
+    numbers = {
+        "smallest proved floor": float(floors["floor"].min()), "least risk found": float(floors["least"].min()),
+        "update x risk, last three quarters": float(late.median()), "it changes by": change,
+    }  # fmt: skip
+    if (floors["floor"] > 0).all() and (floors["least"] >= floors["floor"]).all() and change < 0.1:
+        instead = "with b > 0 the risk cannot reach 0; with b = 0 it falls like 1/t in the easiest case"
+        return Verdict("fails", "proved", numbers, instead)
+    return Verdict("open", "measured", numbers)

@@ -1,238 +1,236 @@
-"""Figures of the chapter ``convergence``."""
+"""Figures of the chapter ``convergence``: the map of success, the two forces, and the lemmas."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from itertools import cycle
-
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+import seaborn as sns
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
-from torch import Tensor
+from matplotlib.ticker import NullLocator
 
-from ..attention import angle_to_position
-from ..chapters.convergence import Trap
-from ..training import Run
-from .style import BLUE, COLOURS, GREEN, GREY, MARKERS, ORANGE, RED, fan, plain_log_ticks
+from .style import BIT, BLIND, FULL, SERIES, SIGNAL, STATED, label_lines, medians, percent, success_lines, ticks_at
 
-DASHES = ("-", "--", "-.", ":")
+FORCES = {"label-free": BLIND, "parity signal": SIGNAL}
 
 
-def risk_fans(
-    stated: Mapping[str, Run], changed: Mapping[str, tuple[Run, float]], predicted: Sequence[float]
-) -> Figure:
-    """Risk against update: the stated recipe at several step sizes, and what other losses do with the same heads.
-
-    Parameters
-    ----------
-    stated : runs in the paper's own loss.
-    changed : runs in another loss, with the smallest value that loss can take; their excess over it is drawn.
-    predicted : the paper's bound at the frames of the stated runs.
-    """
-    fig, axes = plt.subplots(1, 1 + len(changed), figsize=(8.4, 3.3), width_ratios=[1.5] + [1] * len(changed))
-    styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
-    for (label, run), (colour, dash) in zip(stated.items(), styles, strict=False):
-        fan(axes[0], _updates(run), run.risk.numpy(), colour, label, dash)
-    axes[0].plot(_updates(next(iter(stated.values()))), predicted, color="black", lw=1, label="the bound of Theorem 5")
-    axes[0].set(ylim=(0, None), ylabel="risk, squared hinge", title="as stated")
-    axes[0].legend(fontsize=8)
-    for ax, (label, (run, least)) in zip(axes[1:], changed.items(), strict=True):
-        fan(ax, _updates(run), (run.risk.numpy() - least).clip(1e-12), BLUE, label)
-        ax.set(yscale="log", title=label, ylabel="risk above its least value")
-    for ax in axes:
-        ax.set_xlabel("update")
-        ax.tick_params(axis="x", labelsize=8)
+def success_map(found: pd.DataFrame, ks: tuple[int, ...] = (2, 3, 4)) -> Figure:
+    """Solved pairs in percent over smoothing and c1, a panel for every k shown, at one step size."""
+    one_step = found[found["step"] == found["step"].iloc[0]]
+    shown = [k for k in ks if k in set(found["k"])]
+    fig, axes = plt.subplots(1, len(shown), figsize=(FULL, 2.9), sharey=True, squeeze=False)
+    for ax, k in zip(axes[0], shown, strict=True):
+        part = one_step[one_step["k"] == k]
+        table = percent(part, "solved").pivot_table(index="c1", columns="smoothing", values="solved", aggfunc="mean")
+        sns.heatmap(table.sort_index(ascending=False), vmin=0, vmax=100, cmap="viridis", annot=True, fmt=".0f",
+                    cbar=False, ax=ax, linewidths=0.5, annot_kws={"size": 9})  # fmt: skip
+        best = table.to_numpy().max()
+        verdict = "works for suitable constants" if best > 90 else "rarely works" if best > 0 else "never worked here"
+        ax.set(title=f"k = {k}: {verdict}", xlabel="smoothing b", ylabel="")
+        ax.set_xticklabels([f"{b:g}" for b in table.columns], rotation=0)
+        ax.set_yticklabels([f"{c:g}" for c in sorted(table.index, reverse=True)], rotation=0)
+    axes[0, 0].set_ylabel("c1 (temperature c1/n)")
     return fig
 
 
-def small_steps(settling: Run, stability: Mapping[str, tuple[Run, Tensor]]) -> Figure:
-    """Where small steps lead, and the stability number of every arm, (run, (frames, seeds)) each."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.3))
-    left.plot(_updates(settling), settling.risk.numpy(), color=BLUE, lw=0.9, alpha=0.6)
-    rate = settling.recipe.learning_rate
-    left.set(ylim=(0, None), xlabel="update", ylabel="risk, squared hinge", title=f"rate {rate:g}, one line per seed")
-    styles = zip(cycle(COLOURS), cycle(DASHES), strict=False)
-    for (label, (run, numbers)), (colour, dash) in zip(stability.items(), styles, strict=False):
-        x, values = _updates(run)[1:], numbers[1:].clamp_min(1e-12).numpy()
-        fan(right, x, values, colour, label, dash)
-        right.plot(x, values.max(1), color=colour, lw=0.8)
-    right.axhline(1, color="black", lw=1.2)
-    right.set(xscale="log", yscale="log", title="steps overshoot above 1")
-    right.set(xlabel="update", ylabel="rate × largest curvature / 2")
-    right.legend(fontsize=8)
+def window(found: pd.DataFrame) -> Figure:
+    """Solved pairs against smoothing, a line for every n: how the window moves."""
+    fig, ax = plt.subplots(figsize=(FULL, 3.0))
+    shades = sns.color_palette("crest", found["n"].nunique())
+    frame = found.assign(name="n = " + found["n"].astype(str))
+    success_lines(frame, "smoothing", "solved", hue="name", palette=shades, ax=ax)
+    largest = percent(found, "solved").groupby(["n", "smoothing"])["solved"].mean().groupby("n").max()
+    closing = largest[largest < 50].index
+    tail = f", and none from n = {closing.min()} on" if len(closing) else ""
+    ax.set_title(f"Two bits: a window of smoothings{tail}")
+    ax.set(xscale="log", xlabel="smoothing b", ylabel="solved, % of pairs")
+    ticks_at(ax.xaxis, found["smoothing"])
+    label_lines(ax)
     return fig
 
 
-def two_forces(panels: Mapping[str, tuple[Run, Tensor, Tensor]]) -> Figure:
-    """Size of the label-free force and of the parity signal along training; (run, label-free, parity) each."""
-    fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 3.4), sharey=True, squeeze=False)
-    for ax, (label, (run, label_free, parity)) in zip(axes[0], panels.items(), strict=True):
-        x = _updates(run)
-        if float(label_free.max()) > 1e-9 * float(parity.max()):
-            fan(ax, x, label_free.numpy(), ORANGE, "label-free force", "--")
-        else:
-            ax.text(0.97, 0.05, "label-free force: 0", transform=ax.transAxes, ha="right", color="#9a6a00", fontsize=9)
-        fan(ax, x, parity.numpy(), BLUE, "parity signal")
-        ax.set(yscale="log", xlabel="update", title=label)
-        ax.legend(fontsize=9, loc="center right")
-    axes[0, 0].set(ylabel="norm of the gradient", ylim=(1e-16, None))
-    return fig
-
-
-def forces_against_n(lengths: Sequence[int], panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
-    """Both forces of the squared hinge at the start, against n; each panel (label-free, parity), (lengths, seeds)."""
-    fig, axes = plt.subplots(1, len(panels), figsize=(8.2, 3.2), squeeze=False)
-    x = np.asarray(lengths, dtype=float)
-    for ax, (label, (label_free, parity)) in zip(axes[0], panels.items(), strict=True):
-        fan(ax, x, label_free, ORANGE, "label-free force", "--")
-        fan(ax, x, parity, BLUE, "parity signal")
-        ax.set(xscale="log", yscale="log", xlabel="number of positions n", title=label)
-        ax.set_xticks(x, [f"{int(n)}" for n in x], fontsize=8)
-        powers = math.log10(label_free.max() / parity[parity > 0].min())
-        ax.yaxis.set_major_locator(LogLocator(10.0 ** (20 if powers > 60 else 5 if powers > 15 else 1), numticks=30))
-        ax.minorticks_off()
-    axes[0, 0].set_ylabel("norm of the gradient at the start")
-    axes[0, 0].legend(fontsize=9)
-    return fig
-
-
-def landscapes(
-    grids: Mapping[str, tuple[Tensor, str]], runs: Mapping[str, Run], bits: Sequence[int], n: int, shown: int = 8
-) -> Figure:
-    """Risk of two heads over the positions they point at (grid, name of its loss), with the ways of a few seeds."""
-    fig, axes = plt.subplots(1, len(grids), figsize=(8.4, 3.3), sharex=True, sharey=True)
-    for ax, (label, (grid, loss)) in zip(axes, grids.items(), strict=True):
-        step = n / len(grid)
-        image = ax.imshow(
-            grid.numpy().T, origin="lower", extent=(step / 2, n + step / 2, step / 2, n + step / 2), cmap="cividis"
+def two_forces(found: pd.DataFrame) -> Figure:
+    """Both forces along training, a panel for every smoothing: medians and quartiles over the pairs."""
+    panels = list(found.groupby("smoothing"))
+    fig, axes = plt.subplots(1, len(panels), figsize=(FULL, 3.1), sharey=True, squeeze=False)
+    for ax, (b, part) in zip(axes[0], panels, strict=True):
+        drawn = part[part["update"] > 0]
+        medians(drawn, "update", "size", hue="force", hue_order=list(FORCES), palette=FORCES, ax=ax)
+        ax.set(xscale="log", yscale="log", xlabel="update", ylabel="")
+        middle = part.groupby(["update", "force"])["size"].median().unstack()
+        takes = middle["parity signal"] > 0.5 * middle["label-free"]
+        ax.set_title(
+            f"b = {b:g}: the signal " + ("takes over" if takes.iloc[len(takes) // 10 :].any() else "stays behind")
         )
-        for i in range(min(shown, len(runs[label].seeds))):
-            way = angle_to_position(runs[label].directions[:, i], n).numpy()
-            jumps = np.abs(np.diff(way, axis=0)).max(1) > n / 2
-            broken = np.insert(way, np.flatnonzero(jumps) + 1, np.nan, axis=0)
-            ax.plot(broken[:, 0], broken[:, 1], color="white", lw=1.1, alpha=0.9)
-            ax.plot(*way[0], "o", color="white", ms=3)
-            ax.plot(*way[-1], "o", color=RED, ms=5, mec="white", mew=0.7)
+        label_lines(ax)
+        ax.set_xlim(drawn["update"].min(), 6 * drawn["update"].max())
+    axes[0, 0].set_ylabel("length of the gradient")
+    return fig
+
+
+def forces_by_length(found: pd.DataFrame) -> Figure:
+    """Both forces of the squared hinge at the start, against n, at temperature 1/n and 1."""
+    fig, axes = plt.subplots(1, 2, figsize=(FULL, 3.0))
+    for ax, (name, part) in zip(axes, found.groupby("temperature", sort=False), strict=True):
+        medians(part, "n", "size", hue="force", hue_order=list(FORCES), palette=FORCES, ax=ax)
+        ax.set(xscale="log", yscale="log", xlabel="number of positions n", ylabel="", title=f"temperature {name}")
+        ticks_at(ax.xaxis, sorted(found["n"].unique())[::2])
+        label_lines(ax)
+        ax.set_xlim(found["n"].min(), 9 * found["n"].max())
+    axes[0].set_ylabel("length of the gradient at the start")
+    return fig
+
+
+def melting(found: pd.DataFrame) -> Figure:
+    """Share of runs that are solved, and of those whose heads the label-free force alone melts, against smoothing."""
+    panels = list(found.groupby("k"))
+    fig, axes = plt.subplots(1, len(panels), figsize=(FULL, 3.0), sharey=True, squeeze=False)
+    names = {"melted": "label-free part alone:\nheads melt", "solved": "whole risk: solved"}
+    for ax, (k, part) in zip(axes[0], panels, strict=True):
+        long = part.melt(["smoothing"], ["melted", "solved"], var_name="what", value_name="share")
+        success_lines(long, "smoothing", "share", hue="what", palette={"melted": BLIND, "solved": SIGNAL}, ax=ax)
+        together = abs(part["melted"].astype(float) - part["solved"].astype(float)).mean() < 0.2
+        ax.set(
+            xscale="log", xlabel="smoothing b", title=f"k = {k}: " + ("they go together" if together else "they part")
+        )
+        ax.set_ylabel("% of pairs")
+        ticks_at(ax.xaxis, part["smoothing"])
+        label_lines(ax, names)
+        ax.set_xlim(part["smoothing"].min() / 1.3, 9 * part["smoothing"].max())
+    return fig
+
+
+def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
+    """Risk of two heads over the positions they point at, with the ways of a few runs; a panel each."""
+    panels = list(found.groupby("panel", sort=False))
+    fig, axes = plt.subplots(1, len(panels), figsize=(FULL, 3.0), sharex=True, sharey=True)
+    for ax, (name, part) in zip(axes, panels, strict=True):
+        grid = part[part["layer"] == "risk"].pivot(index="head_2", columns="head_1", values="risk")
+        step, n = grid.columns[0], grid.columns[-1]
+        edges = (step / 2, n + step / 2)
+        ax.imshow(grid.to_numpy(), origin="lower", extent=(*edges, *edges), cmap="cividis")
+        ends = []
+        for _, way in part[part["layer"] == "way"].groupby("seed"):
+            places = way[["head_1", "head_2"]].to_numpy()
+            jumps = np.flatnonzero(np.abs(np.diff(places, axis=0)).max(1) > n / 2) + 1
+            ax.plot(*np.insert(places, jumps, np.nan, axis=0).T, color="white", lw=1.0, alpha=0.9)
+            ax.plot(*places[0], "o", color="white", ms=3)
+            ends.append(places[-1])
+        ax.plot(*np.array(ends).T, "o", color=BLIND, ms=5, mec="white", mew=0.7)
         for first, second in (bits, bits[::-1]):
             ax.plot(first, second, "s", mfc="none", mec="#5ee0b5", ms=12, mew=1.8)
-        ax.set(title=label, xlabel="head 1 points at", xticks=bits, yticks=bits)
+        found_by = sum(min(np.abs(end - np.array(b)).max() for b in (bits, bits[::-1])) < 0.5 for end in ends)
+        ax.set(title=f"{name}: {found_by} of {len(ends)}", xlabel="head 1 points at", xticks=bits, yticks=bits)
         ax.grid(False)
-        bar = fig.colorbar(image, ax=ax, orientation="horizontal", shrink=0.9, pad=0.03)
-        bar.set_label(loss, fontsize=8)
-        bar.ax.tick_params(labelsize=8)
     axes[0].set_ylabel("head 2 points at")
     return fig
 
 
-def aliases(traps: Sequence[Trap]) -> Figure:
-    """Traps of the zigzag, one row each: where the heads are stuck, and which band of frequencies holds them."""
-    if not traps:
-        fig, ax = plt.subplots(figsize=(8.2, 0.8))
+def aliases(found: pd.DataFrame) -> Figure:
+    """Runs of the sigmoid hinge that rest between the bits: summed attention by position, a row per k."""
+    ks = sorted(found["k"].unique())
+    if not ks:
+        fig, ax = plt.subplots(figsize=(FULL, 0.8))
         ax.text(0.5, 0.5, "every run reads its bits: no trap to show", ha="center", va="center")
         ax.axis("off")
         return fig
-    fig, axes = plt.subplots(
-        len(traps), 2, figsize=(8.2, 1.9 * len(traps) + 0.9), sharex="col", sharey="col", squeeze=False
-    )
-    bands = np.arange(1, 7)
-    for (left, right), trap in zip(axes, traps, strict=True):
-        bits, positions = trap.task.bits, np.arange(1, trap.task.n + 1)
-        left.bar(positions, trap.weights.numpy(), color=[GREEN if p in bits else "#b5b5b5" for p in positions])
+    fig, axes = plt.subplots(len(ks), 1, figsize=(FULL, 1.3 * len(ks) + 0.7), sharex=True, squeeze=False)
+    for ax, k in zip(axes[:, 0], ks, strict=True):
+        part = found[found["k"] == k]
+        sns.barplot(
+            part, x="position", y="weight", hue="bit", palette={True: BIT, False: "#b5b5b5"}, legend=False, ax=ax
+        )
         for height in (1 / 3, 2 / 3):
-            left.axhline(height, color=GREY, ls=":", lw=1)
-        left.set_yticks([0, 1 / 3, 2 / 3, 1], ["0", "1/3", "2/3", "1"])
-        kind = "alias" if trap.alias else "third harmonic" if trap.third_harmonic else "another end"
-        top = max(1.1, 1.05 * float(trap.weights.max()))
-        left.set(title=f"B = {{{', '.join(map(str, bits))}}}: {kind}", ylabel="summed attention", ylim=(0, top))
-        band = (trap.frequencies / math.pi + 0.5).floor()  # band b reaches from b - 1/2 up to b + 1/2
-        for values, colour, shift, label in ((trap.stuck, RED, -0.2, "stuck"), (trap.solved, BLUE, 0.2, "solved")):
-            right.bar(
-                bands + shift, [-float(values[band == b].sum()) for b in bands], width=0.38, color=colour, label=label
-            )
-        right.axhline(0, color="black", lw=0.8)
-        right.set(ylabel="lowers the risk by", xticks=bands)
-    axes[0, 1].legend()
-    axes[-1, 0].set_xlabel("position (green: the bits)")
-    axes[-1, 1].set_xlabel("frequency band, in units of π")
+            ax.axhline(height, color=STATED, ls=":", lw=1)
+        ax.set(ylabel="", xlabel="", ylim=(0, max(1.05, 1.05 * part["weight"].max())))
+        ax.set_yticks([0, 1 / 3, 2 / 3, 1], ["0", "1/3", "2/3", "1"])
+        ax.text(0.99, 0.85, f"k = {k}", transform=ax.transAxes, ha="right", va="center")
+    axes[0, 0].set_title("Stuck between the bits: a third on each bit (green), two thirds beside it")
+    axes[-1, 0].set_xlabel("position")
+    axes[len(ks) // 2, 0].set_ylabel("summed attention")
     return fig
 
 
-def initial_risk(by_temperature: Mapping[str, np.ndarray], sigmoid: np.ndarray) -> Figure:
-    """Exact risk at the random start, one dot per seed, by temperature; the last row is the sigmoid hinge."""
-    fig, ax = plt.subplots(figsize=(8.2, 0.5 * len(by_temperature) + 1.6))
-    rows = {
-        **{f"squared hinge, τ = {name}": values for name, values in by_temperature.items()},
-        "sigmoid hinge, τ = 1/n": sigmoid,
-    }
-    for row, values in enumerate(reversed(rows.values())):
-        ax.plot(values, row + np.linspace(-0.25, 0.25, len(values)), "o", ms=3.5, alpha=0.6, color=BLUE, mew=0)
-        ax.plot([np.median(values)] * 2, [row - 0.36, row + 0.36], color="black", lw=2)
-    ax.axvline(1, color=RED, lw=1.5, label="the paper: 1")
-    ax.set_yticks(range(len(rows)), list(rows)[::-1])
-    ax.set(xlabel="exact risk at the random start (line: median)", xlim=(0, None))
-    ax.legend(loc="lower right", fontsize=9)
+def rate(found: pd.DataFrame) -> Figure:
+    """Risk of one head near its bit against update, with a line that falls like 1/t."""
+    fig, ax = plt.subplots(figsize=(FULL, 2.8))
+    sns.lineplot(found, x="update", y="risk", color=SIGNAL, ax=ax)
+    last = found.iloc[-1]
+    ax.plot(found["update"], last["product"] / found["update"], color=STATED, ls="--", lw=1)
+    ax.annotate("1/t", (found["update"].iloc[0], last["product"] / found["update"].iloc[0]), (4, 4), color=STATED,
+                textcoords="offset points")  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlabel="update t", ylabel="risk")
+    ax.set_title("The easiest case falls like 1/t, not by a constant factor")
     return fig
 
 
-def entry_gradients(sizes: Tensor) -> Figure:
+def start_risk(found: pd.DataFrame) -> Figure:
+    """Exact risk at the random start by smoothing, a line for every k, medians and quartiles, at c1 = 1."""
+    fig, ax = plt.subplots(figsize=(FULL, 3.0))
+    at_one = found[found["c1"] == 1]
+    frame = at_one.assign(name="k = " + at_one["k"].astype(str))
+    medians(frame, "smoothing", "risk", hue="name", palette=SERIES[: at_one["k"].nunique()], ax=ax)
+    ax.axhline(1, color=STATED, ls="--", lw=1.2)
+    ax.text(at_one["smoothing"].min(), 1, "the paper: 1 ", color=STATED, va="bottom", fontsize=9)
+    above = (at_one.groupby(["k", "smoothing"])["risk"].median() > 1.1).all()
+    ax.set_title("The risk at the start depends on smoothing and k" + (", and is above 1" if above else ""))
+    ax.set(xscale="log", ylim=(0, None), xlabel="smoothing b", ylabel="risk at the start")
+    ticks_at(ax.xaxis, at_one["smoothing"])
+    label_lines(ax)
+    return fig
+
+
+def entries(found: pd.DataFrame) -> Figure:
     """Mean size of the gradient for each entry of a head's 4 x 4 matrix."""
-    fig, ax = plt.subplots(figsize=(8.2, 3.0))
-    values = sizes.numpy()
-    image = ax.imshow(
-        np.where(values > 0, values, np.nan),
-        cmap="viridis",
-        norm=LogNorm(vmin=values[0].min() / 3, vmax=values.max()),
-        aspect="auto",
-    )
-    for r in range(4):
-        for c in range(4):
-            light = values[r, c] > 0 and values[r, c] > values.max() / 3
-            ax.text(
-                c,
-                r,
-                f"{values[r, c]:.2g}",
-                ha="center",
-                va="center",
-                fontsize=9,
-                color="black" if light or values[r, c] == 0 else "white",
-            )
-    ax.set_xticks(range(4), ["1: x", "2: 1 - x", "3: sin", "4: cos"])
-    ax.set_yticks(range(4), ["1", "2", "3", "4"])
-    ax.set(xlabel="column (what it multiplies)", ylabel="row")
-    ax.grid(False)
-    bar = fig.colorbar(image, ax=ax, label="mean size of the gradient", shrink=0.85)
-    plain_log_ticks(bar.ax.yaxis)
+    fig, ax = plt.subplots(figsize=(FULL, 2.6))
+    table = found.pivot(index="row", columns="column", values="size")
+    positive = found.loc[found["size"] > 0, "size"]
+    sns.heatmap(table.where(table > 0), norm=LogNorm(positive.min() / 3, positive.max()), annot=table, fmt=".2g",
+                mask=table <= 0, cbar=False, linewidths=0.5, ax=ax)  # fmt: skip
+    for r, c in zip(*np.nonzero(table.to_numpy() <= 0), strict=True):
+        ax.text(c + 0.5, r + 0.5, "0", ha="center", va="center", color=STATED)
+    ax.set_xticklabels(["1: x", "2: 1 - x", "3: sin", "4: cos"])
+    ax.set(xlabel="column (what it multiplies)", ylabel="row", title="Only the first row moves, and all of it")
     return fig
 
 
-def pl_ratios(trajectories: Mapping[str, tuple[np.ndarray, np.ndarray, float]]) -> Figure:
-    """PL ratio against risk along gradient descent; each entry (risks, ratios, the paper's mu)."""
-    fig, axes = plt.subplots(1, len(trajectories), figsize=(8.2, 3.3), sharey=True, squeeze=False)
-    for ax, (label, (risks, ratios, mu)) in zip(axes[0], trajectories.items(), strict=True):
-        ax.plot(risks, ratios.clip(1e-30), color="#c5d9e8", lw=0.7)
-        ax.plot(risks[-1], ratios[-1].clip(1e-30), "o", color=RED, ms=5, label="end of a run")
-        ax.axhline(mu, color="black", ls="--", lw=1.2, label=f"μ of Lemma 8, {mu:.1g}")
-        ax.set(yscale="log", xlabel="risk", title=label, xlim=(0, None))
-        ax.legend(fontsize=8)
+def pl_ratios(found: pd.DataFrame) -> Figure:
+    """PL ratio against risk along gradient descent, a panel per k, a line per seed; Lemma 8's mu dashed."""
+    panels = list(found.groupby("k"))
+    fig, axes = plt.subplots(1, len(panels), figsize=(FULL, 3.0), sharey=True, squeeze=False)
+    for ax, (k, part) in zip(axes[0], panels, strict=True):
+        clipped = part.assign(ratio=part["ratio"].clip(lower=1e-30))
+        sns.lineplot(
+            clipped, x="risk", y="ratio", units="seed", estimator=None, sort=False, color="#c5d9e8", lw=0.7, ax=ax
+        )
+        ends = clipped[clipped["update"] == clipped["update"].max()]
+        sns.scatterplot(ends, x="risk", y="ratio", color=BLIND, ax=ax)
+        mu = part["mu"].iloc[0]
+        ax.axhline(mu, color="black", ls="--", lw=1.2)
+        ax.text(0.03, mu, "μ of Lemma 8", va="bottom", fontsize=9, transform=ax.get_yaxis_transform())
+        below = (ends["ratio"] < mu).mean()
+        ax.set(
+            yscale="log", xlabel="risk", ylabel="", xlim=(0, None), title=f"k = {k}: {below:.0%} of runs end below μ"
+        )
+        ax.yaxis.set_minor_locator(NullLocator())
     axes[0, 0].set_ylabel("½ |gradient|² / risk")
     return fig
 
 
-def constants_margin(stated: Mapping[str, float], measured: Mapping[str, float]) -> Figure:
-    """Stated constants beside the largest values measured, on a log axis."""
-    fig, ax = plt.subplots(figsize=(8.2, 0.5 * len(stated) + 1.3))
-    for row, name in enumerate(reversed(list(stated))):
-        ax.plot([measured[name], stated[name]], [row, row], color="#bbbbbb", lw=2)
-        ax.plot(measured[name], row, MARKERS[0], color=BLUE, ms=8, label="largest measured" if row == 0 else None)
-        ax.plot(stated[name], row, MARKERS[1], color=ORANGE, ms=8, label="stated" if row == 0 else None)
-    ax.set_yticks(range(len(stated)), list(stated)[::-1])
-    ax.set(xscale="log", xlabel="constant", ylim=(-0.6, len(stated) + 0.4))
-    ax.legend(fontsize=9, loc="upper right")
+def constants(found: pd.DataFrame, names: dict[str, str]) -> Figure:
+    """Largest measured value over stated constant against smoothing, a line per lemma, worst over k."""
+    fig, ax = plt.subplots(figsize=(FULL, 3.1))
+    frame = found.assign(ratio=found["measured"] / found["stated"])
+    worst = frame.groupby(["lemma", "smoothing"], sort=False)["ratio"].max().reset_index()
+    worst["lemma"] = worst["lemma"].str.replace("lemma-", "Lemma ")
+    sns.lineplot(
+        worst, x="smoothing", y="ratio", hue="lemma", palette=SERIES[: worst["lemma"].nunique()], marker="o", ax=ax
+    )
+    ax.axhline(1, color=STATED, ls="--", lw=1.2)
+    broken = sorted(worst.loc[worst["ratio"] > 1, "lemma"].unique())
+    ax.set_title(f"{' and '.join(broken)} fail at huge smoothing, the others hold" if broken else "All constants hold")
+    ax.set(xscale="log", yscale="log", xlabel="smoothing b", ylabel="largest measured / stated")
+    label_lines(ax, {f"Lemma {key.split('-')[1]}": f"Lemma {key.split('-')[1]}: {text}" for key, text in names.items()})
+    ax.set_xlim(worst["smoothing"].min(), worst["smoothing"].max() ** 2.2)
     return fig
-
-
-def _updates(run: Run) -> np.ndarray:
-    return np.arange(len(run.risk)) * run.recipe.updates_per_epoch

@@ -1,0 +1,230 @@
+r"""A proof by interval arithmetic that gradient descent on the paper's risk can stay far from every solution.
+
+The risk of k heads on n positions is a finite sum over :math:`2^n` inputs, so every number about it can be enclosed.
+In the coordinates :math:`s = a/\tau` (temperature is a gauge, see the dossier) gradient and Hessian are
+
+.. math::
+    \nabla R = E\,\varphi'(S)\,G, \qquad
+    \nabla^2 R = E\,[\varphi''(S)\,G G^T + \varphi'(S)\,K], \qquad \varphi(S) = \max(0, 1 - y\,\hat y(S))^2,
+
+with :math:`G_i = \sum_j \gamma^{(i)}_j x_j (p_j - \mu_i)` and
+:math:`K_i = \sum_j \gamma^{(i)}_j (x_j - \bar x_i)(p_j - \mu_i)(p_j - \mu_i)^T`. Over a ball around a point the
+Hessian's eigenvalues are enclosed in [m, L]; where an input may sit on the hinge's kink, all of its one-sided second
+derivatives are inside the enclosure. If m > 0 and the gradient at the point is shorter than m r, the ball holds exactly
+one stationary point, a strict minimum, and gradient descent with a step below 2/L contracts towards it: a start in the
+ball never leaves it. Nothing here uses the rest of the package.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from mpmath import iv
+
+PRECISION = 80  # bits
+
+
+@dataclass(frozen=True)
+class Trap:
+    """A ball of heads, in decimals, to be certified."""
+
+    n: int
+    bits: tuple[int, ...]
+    smoothing: str
+    c1: str
+    """The temperature is c1/n."""
+    centre: tuple[tuple[str, str], ...]
+    """:math:`a/\\tau` of every head, (sine, cosine)."""
+    radius: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was proven of a :class:`Trap`, all numbers outward rounded."""
+
+    risk_low: float
+    """The risk is at least this in the whole ball."""
+    risk_high: float
+    gradient: float
+    """At the centre, at most."""
+    curvature_low: float
+    """m: every eigenvalue of the Hessian in the ball, in the coordinates a/tau, is at least this,"""
+    curvature_high: float
+    """and at most this, L."""
+    step: float
+    """Gradient descent on the heads a themselves with a step up to this, below 2 tau^2 / L, stays in the ball."""
+    chance: float
+    """The paper's random start lies in the ball with at least this probability (0 if its circle misses the ball)."""
+    holds: bool
+    """m > 0 and the gradient at the centre is shorter than m times the radius."""
+
+
+TRAPS: dict[str, Trap] = {
+    "two bits": Trap(
+        8, (1, 5), "0.05", "0.919732",
+        (("6.15054846629929", "-6.15054846629929"), ("-6.150548466299277", "6.150548466299273")), "0.003",
+    ),
+    "three bits": Trap(
+        9, (1, 4, 7), "0.2", "0.812046",
+        (("9.565847431127224", "-5.597319134730371"), ("-9.630344279328867", "-5.485607316717119"),
+         ("0.06449684820162586", "11.08292645144752")), "0.002",
+    ),
+}  # fmt: skip
+"""Heads spread evenly over the circle, all equally long by symmetry: c1 is chosen so that the paper's start, heads of
+norm 1 at random angles, can fall into the ball."""
+
+
+def certify(trap: Trap) -> Certificate:
+    """Enclose risk, gradient and curvature over the ball, and say what follows."""
+    before, iv.prec = iv.prec, PRECISION
+    try:
+        radius = iv.mpf(trap.radius)
+        centre = [[iv.mpf(part) for part in head] for head in trap.centre]
+        _, slope, _ = _enclose(trap, centre, iv.mpf(0))
+        gradient = iv.sqrt(sum(part**2 for part in slope))
+        value, _, hessian = _enclose(trap, centre, radius)
+        low, high = _eigenvalues(hessian)
+        holds = bool(low > 0 and gradient.b < (low * radius).a)
+        shift = gradient / low if holds else iv.mpf(0)  # how far the stationary point may be from the centre
+        step = 2 * (iv.mpf(trap.c1) / trap.n) ** 2 / high * iv.mpf("0.999")
+        chance = _chance(trap, centre, radius - 2 * shift) if holds else 0.0
+        return Certificate(
+            _low(value), _high(value), _high(gradient), _low(low), _high(high), _low(step), chance, holds
+        )
+    finally:
+        iv.prec = before
+
+
+def _enclose(trap: Trap, centre: list[list[Any]], radius: Any) -> tuple[Any, list[Any], list[list[Any]]]:
+    """Risk, gradient (2k,) and Hessian (2k, 2k) over the ball, as intervals.
+
+    S, G and K are enclosed by the mean value theorem from the centre: over the ball S moves by at most the radius times
+    the length of G, G_i by the radius times the norm of K_i, and K_i by the radius times that of its own derivative.
+    """
+    n, k = trap.n, len(trap.bits)
+    smoothing, either = iv.mpf(trap.smoothing), iv.mpf([-1, 1])
+    ball = [[part + radius * either for part in head] for head in centre]
+    at_centre, crude = ([_head_sums(head, n) for head in heads] for heads in (centre, ball))
+    size = 2 * k
+    value, slope = iv.mpf(0), [iv.mpf(0)] * size
+    hessian = [[iv.mpf(0)] * size for _ in range(size)]
+    for x in range(2**n):
+        label = (-1) ** sum(x >> (bit - 1) & 1 for bit in trap.bits)
+        moves = iv.sqrt(sum(part[x][a] ** 2 for part in crude for a in (1, 2)))
+        turns = [iv.sqrt(part[x][3] ** 2 + 2 * part[x][4] ** 2 + part[x][5] ** 2) for part in crude]
+        loss, first, second = _loss(sum(p[x][0] for p in at_centre), radius * moves.b * either, label, k, smoothing)
+        g = [p[x][a] + radius * turn.b * either for p, turn in zip(at_centre, turns, strict=True) for a in (1, 2)]
+        value += loss
+        for i in range(size):
+            slope[i] += first * g[i]
+        for i, j in combinations_with_replacement(range(size), 2):
+            hessian[i][j] += second * (g[i] ** 2 if i == j else g[i] * g[j])
+        for h, (near, far) in enumerate(zip(at_centre, crude, strict=True)):
+            for c, (a, b) in enumerate(((0, 0), (0, 1), (1, 1))):
+                hessian[2 * h + a][2 * h + b] += first * (near[x][3 + c] + radius * far[x][6].b * either)
+    scale = iv.mpf(1) / 2**n
+    for i, j in combinations_with_replacement(range(size), 2):
+        hessian[i][j] = hessian[j][i] = hessian[i][j] * scale
+    return value * scale, [part * scale for part in slope], hessian
+
+
+def _head_sums(head: list[Any], n: int) -> list[list[Any]]:
+    """What one head adds to S, to G (2 numbers) and to K (3) on every input, and the size of K's own derivative.
+
+    These are the mean of x under the head's attention and its joint cumulants with one, two and three positions.
+    """
+    code = [(iv.sin(2 * iv.pi * j / n), iv.cos(2 * iv.pi * j / n)) for j in range(1, n + 1)]
+    gamma = [1 / sum(iv.exp(sum(s * (q[a] - p[a]) for a, s in enumerate(head))) for q in code) for p in code]
+    mean = [sum(g * p[a] for g, p in zip(gamma, code, strict=True)) for a in (0, 1)]
+    rows = []
+    for g, p in zip(gamma, code, strict=True):
+        u, v = p[0] - mean[0], p[1] - mean[1]
+        rows.append([g, g * u, g * v, g * u**2, g * u * v, g * v**2, g * u**3, g * u**2 * v, g * u * v**2, g * v**3])
+    whole = [sum(row[c] for row in rows) for c in range(10)]
+    sums = [[iv.mpf(0)] * 10]
+    for row in rows:  # all subsets of positions, in the order of the inputs' codes
+        sums += [[have + add for have, add in zip(known, row, strict=True)] for known in sums]
+    uu, uv, vv = whole[3:6]
+    found = []
+    for s, gu, gv, *rest in sums:
+        high = [part - s * all_ for part, all_ in zip(rest, whole[3:], strict=True)]
+        third = (high[3] - 3 * gu * uu, high[4] - 2 * gu * uv - gv * uu,
+                 high[5] - 2 * gv * uv - gu * vv, high[6] - 3 * gv * vv)  # fmt: skip
+        bend = iv.sqrt(sum(times * part**2 for times, part in zip((1, 3, 3, 1), third, strict=True)))
+        found.append([s, gu, gv, *high[:3], bend])
+    return found
+
+
+def _loss(read: Any, move: Any, label: int, k: int, smoothing: Any) -> tuple[Any, Any, Any]:
+    """Squared hinge of the zigzag head and its first two derivatives in the sum, at sums within ``move`` of ``read``.
+
+    Prediction and slope are enclosed by the mean value theorem; at the kink of the hinge the second derivative is the
+    interval between its two sides.
+    """
+    prediction, slope, _ = _zigzag(read, k, smoothing)
+    _, steep, bend = _zigzag(read + move, k, smoothing)
+    prediction, slope = prediction + steep * move, slope + bend * move
+    gap = 1 - label * prediction
+    miss = iv.mpf([max(gap.a, 0), max(gap.b, 0)])
+    active = iv.mpf([1 if gap.a > 0 else 0, 0 if gap.b < 0 else 1])
+    return miss**2, -2 * label * miss * slope, 2 * active * slope**2 - 2 * label * miss * bend
+
+
+def _zigzag(read: Any, k: int, smoothing: Any) -> tuple[Any, Any, Any]:
+    """Prediction, slope and bend of eq. 2's head at the sum ``read``."""
+    prediction, slope, bend = iv.mpf(1), iv.mpf(0), iv.mpf(0)
+    for q in range(1, k + 1):
+        z, weight = read + iv.mpf("0.5") - q, (-1) ** q * (8 * q - 4)
+        root = iv.sqrt(z**2 + smoothing)
+        prediction += weight * (z + root) / 2
+        slope += weight * (1 + z / root) / 2
+        bend += weight * smoothing / (2 * root**3)
+    return prediction, slope, bend
+
+
+def _eigenvalues(matrix: list[list[Any]]) -> tuple[Any, Any]:
+    r"""Bounds on all eigenvalues of a symmetric interval matrix: Gershgorin's discs of :math:`Q^T H Q`.
+
+    Q holds the eigenvectors of the midpoint in floating point, orthogonal only nearly; what that costs is enclosed.
+    """
+    size = len(matrix)
+    middle = np.array([[(_low(entry) + _high(entry)) / 2 for entry in row] for row in matrix])
+    q = [[iv.mpf(float(entry)) for entry in row] for row in np.linalg.eigh(middle)[1]]
+    columns = list(zip(*q, strict=True))
+    turned = [[sum(row[j] * c[j] for j in range(size)) for c in columns] for row in matrix]  # H Q
+    turned = [[sum(c[i] * turned[i][j] for i in range(size)) for j in range(size)] for c in columns]
+    skew = max(
+        sum(_high(abs(sum(a * b for a, b in zip(c, d, strict=True)) - (i == j))) for j, d in enumerate(columns))
+        for i, c in enumerate(columns)
+    )
+    discs = [sum((abs(turned[i][j]) for j in range(size) if j != i), iv.mpf(0)) for i in range(size)]
+    low = iv.mpf(min((turned[i][i] - discs[i]).a for i in range(size)))
+    high = iv.mpf(max((turned[i][i] + discs[i]).b for i in range(size)))
+    stretch = iv.mpf([1 - skew, 1 + skew])  # of Q, squared
+    return iv.mpf((low / stretch).a), iv.mpf((high / stretch).b)
+
+
+def _chance(trap: Trap, centre: list[list[Any]], room: Any) -> float:
+    """Probability, at least, that heads of norm n/c1 at independent uniform angles start so near."""
+    norm, chance = iv.mpf(trap.n) / iv.mpf(trap.c1), iv.mpf(math.factorial(len(centre)))  # heads may change places
+    for head in centre:
+        length = iv.sqrt(head[0] ** 2 + head[1] ** 2)
+        angle = (room**2 / len(centre) - (norm - length) ** 2) / (norm * length)  # squared, at least
+        if not angle.a > 0:
+            return 0.0
+        chance *= iv.sqrt(iv.mpf(angle.a)) / iv.pi
+    return _low(chance)
+
+
+def _low(number: Any) -> float:
+    """A machine number not above an interval."""
+    return float(np.nextafter(float(number.a), -np.inf))
+
+
+def _high(number: Any) -> float:
+    """A machine number not below an interval."""
+    return float(np.nextafter(float(number.b), np.inf))

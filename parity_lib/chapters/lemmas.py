@@ -1,0 +1,534 @@
+r"""Appendix A of the paper, lemma by lemma: its constants, and exact measurements to hold them against.
+
+For Theorem 5 the paper wants a temperature :math:`\tau = c_1/n` and states, for k heads, smoothing b and constants
+:math:`0 < c_2 < c_1` that bound the attention beside a head's best position, how smooth the risk is (Lemmas 6, 7, 14,
+15, 16), how steep it is (Lemmas 8, 18, 19), and from both a step size, a rate and a number of steps.
+:class:`Theorem5` has those statements; the functions after it measure, on all 2^n inputs, which of them are true, and
+``judge_*`` says so. What is proved is on the page ``book/dossier/theorem5.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from ..attention import head_matrices, literal_prediction, position_weights, positional_code, soft_attention
+from ..evidence import Verdict
+from ..losses import find_loss
+from ..readout import zigzag, zigzag_and_slope
+from ..recipes import RECIPES, budget
+from ..risk import PopulationRisk
+from ..task import Parity
+from ..training import initial_directions, train
+from .store import kept
+
+
+@dataclass(frozen=True)
+class Theorem5:
+    r"""The paper's constants for k heads on n positions.
+
+    Parameters
+    ----------
+    temperature : tau.   smoothing : b of the smoothed ReLU, positive.
+    c2 : the paper's lower constant for attention beside the best position. It gives no value, only c2 < c1, and
+        :math:`\mu` grows like its square. At a temperature of 1/n, c1 is 1, so that 1 is the upper end: the fewest
+        steps promised, and the most that Lemma 8 can ask for.
+    """
+
+    n: int
+    k: int
+    temperature: float
+    smoothing: float
+    c2: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= self.n:
+            raise ValueError(f"k must be in 1..{self.n}, got {self.k!r}")
+        for name in ("temperature", "smoothing", "c2"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be a positive finite number, got {getattr(self, name)!r}")
+
+    @property
+    def prediction_entry_curvature(self) -> float:
+        r"""Bound on any second derivative of the prediction: :math:`20/\tau^2 + 32k^2/(\tau^2\sqrt b)` (App. A)."""
+        return (20 + 32 * self.k**2 / math.sqrt(self.smoothing)) / self.temperature**2
+
+    @property
+    def prediction_smoothness(self) -> float:
+        """B of Lemmas 6 and 14: the gradient of the prediction is B-Lipschitz."""
+        return 2 * self.k * self.prediction_entry_curvature
+
+    @property
+    def prediction_lipschitz(self) -> float:
+        r"""l_1 = C of Lemma 15: :math:`\frac{8k^2}{\tau}\sqrt{2k}`."""
+        return 8 * self.k**2 / self.temperature * math.sqrt(2 * self.k)
+
+    @property
+    def product_lipschitz(self) -> float:
+        r"""l_2 of Lemma 16, the Lipschitz constant of :math:`\hat y \nabla \hat y`."""
+        slope = 8 * self.k**2 / self.temperature
+        return math.sqrt(2 * self.k) * (4 * self.k**3 * self.prediction_entry_curvature + slope**2)
+
+    @property
+    def risk_smoothness(self) -> float:
+        r"""Lemma 7: :math:`\max\{2 l_1 C, 2(l_2 + B)\}`."""
+        return max(2 * self.prediction_lipschitz**2, 2 * (self.product_lipschitz + self.prediction_smoothness))
+
+    @property
+    def smoothing_limit(self) -> float:
+        r"""Lemmas 16 and 7 are proved up to this b: :math:`\sqrt b \le (\sqrt{2k}(80k + 64k^2) - 24k - 2k^2)/16`."""
+        return ((math.sqrt(2 * self.k) * (80 * self.k + 64 * self.k**2) - 24 * self.k - 2 * self.k**2) / 16) ** 2
+
+    def proved(self) -> tuple[bool, bool, bool, bool]:
+        """Whether the dossier proves Lemmas 15, 14, 16 and 7 at this smoothing: the first two always."""
+        return True, True, self.smoothing <= self.smoothing_limit, self.smoothing <= self.smoothing_limit
+
+    @property
+    def bracket_bound(self) -> float:
+        r"""Lemma 18: the summed squared brackets are at least :math:`2 c_2^2 \tau^2 / n^2`."""
+        return 2 * self.c2**2 * self.temperature**2 / self.n**2
+
+    @property
+    def mu_1(self) -> float:
+        r"""Eq. 7: Lemma 18 divided by :math:`(\tau k)^2`."""
+        return self.bracket_bound / (self.temperature * self.k) ** 2
+
+    @property
+    def mu_2(self) -> float:
+        r"""Eq. 8, Lemma 19: :math:`64 k^2 c_2^2 / n^2`."""
+        return 64 * self.k**2 * self.c2**2 / self.n**2
+
+    @property
+    def mu(self) -> float:
+        r"""Lemma 8: the risk is said to satisfy :math:`\frac12\|\nabla R\|^2 \ge \mu R`."""
+        return min(64 * self.mu_1, self.mu_2) / 2 ** (self.n + 1)
+
+    @property
+    def step_size(self) -> float:
+        """The prescribed learning rate, one over the smoothness of the risk."""
+        return 1 / self.risk_smoothness
+
+    @property
+    def contraction(self) -> float:
+        r""":math:`\eta\mu`: the risk is said to shrink by the factor :math:`1 - \eta\mu` a step."""
+        return self.step_size * self.mu
+
+    def steps(self, target: float) -> float:
+        r"""Steps asked for until the risk is below ``target``: :math:`|\ln\varepsilon| / -\ln(1 - \eta\mu)`."""
+        if not 0 < target < 1:
+            raise ValueError(f"target must be between 0 and 1, got {target!r}")
+        return math.log(target) / math.log1p(-self.contraction)
+
+
+def stated_attention_jacobian(attention: Tensor, temperature: float, sign: int) -> Tensor:
+    r"""Appendix A's derivative of attention, with the sign before the sum as an argument:
+
+    .. math::
+        \frac1\tau \Bigl[\gamma_p (1 - \gamma_p)\,\mathrm{pos}_p
+        \pm \sum_{j \ne p} \gamma_p \gamma_j\,\mathrm{pos}_j\Bigr].
+
+    Parameters
+    ----------
+    attention : one head, (n,).   sign : +1 as printed, -1 as the softmax has it.
+
+    Returns
+    -------
+    (n, 2): the derivative of each position's attention with respect to (a_13, a_14).
+    """
+    code = positional_code(len(attention))
+    own = (attention * (1 - attention)).unsqueeze(1) * code
+    others = attention.unsqueeze(1) * (attention @ code - attention.unsqueeze(1) * code)
+    return (own + sign * others) / temperature
+
+
+def attention_jacobian(direction: Tensor, n: int, temperature: float) -> Tensor:
+    """The same derivative by autograd, (n, 2)."""
+    return torch.autograd.functional.jacobian(lambda a: soft_attention(a.unsqueeze(0), n, temperature)[0], direction)
+
+
+def gradients_by_input(
+    task: Parity, directions: Tensor, temperature: float, smoothing: float, loss: str = "squared_hinge"
+) -> Tensor:
+    """Gradient of the loss on each of the 2^n inputs, (2^n, heads, 2)."""
+    x = task.cube()
+    attention = soft_attention(directions, task.n, temperature)
+    s = (x @ position_weights(attention, task.k)).requires_grad_()
+    (slope,) = torch.autograd.grad(find_loss(loss)(task.labels(x), zigzag(s, task.k, smoothing)).sum(), s)
+    jacobians = torch.stack([attention_jacobian(a, task.n, temperature) for a in directions])  # (heads, n, 2)
+    share = task.k / len(directions)
+    return slope.reshape(-1, 1, 1) * share * torch.einsum("xj,hja->xha", x, jacobians)
+
+
+def conflicting_share(gradients: Tensor, floor: float = 1e-12) -> float:
+    """Share of pairs of inputs whose gradients at a head point against each other (Lemma 17 says none).
+
+    Pairs with a product of size at most ``floor`` times the largest count as neither.
+    """
+    negative = total = 0
+    for head in gradients.unbind(1):
+        products = head @ head.T
+        products.fill_diagonal_(0)
+        threshold = floor * float(products.abs().max())
+        negative += int((products < -threshold).sum())
+        total += int((products.abs() > threshold).sum())
+    return negative / total if total else 0.0
+
+
+def pl_ratio(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Tensor:
+    r""":math:`\frac12\|\nabla R\|^2 / R` of every row, at least mu by Lemma 8: (rows, heads, 2) -> (rows,)."""
+    return gradient(risk, directions).square().sum((-1, -2)) / (2 * risk(directions))
+
+
+def prediction_derivatives(
+    x: Tensor, directions: Tensor, k: int, temperature: float, smoothing: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The prediction on one input (n,), its gradient (2 heads,) and its Hessian (2 heads, 2 heads)."""
+
+    def predict(flat: Tensor) -> Tensor:
+        attention = soft_attention(flat.reshape(directions.shape), len(x), temperature)
+        return zigzag(position_weights(attention, k) @ x, k, smoothing)
+
+    flat = directions.reshape(-1)
+    slope = torch.autograd.functional.jacobian(predict, flat)
+    return predict(flat), slope, torch.autograd.functional.hessian(predict, flat)
+
+
+def prediction_norms(x: Tensor, directions: Tensor, k: int, temperature: float, smoothing: float) -> dict[str, float]:
+    """Norms that Lemmas 14, 15 and 16 bound: of the gradient, of the curvature, and of the product's Jacobian."""
+    value, slope, hessian = prediction_derivatives(x, directions, k, temperature, smoothing)
+    return {
+        "gradient": float(slope.norm()),
+        "curvature": float(torch.linalg.matrix_norm(hessian, ord=2)),
+        "product": float(torch.linalg.matrix_norm(torch.outer(slope, slope) + value * hessian, ord=2)),
+    }
+
+
+def lemma_18_brackets(task: Parity, directions: Tensor, temperature: float, sign: int) -> Tensor:
+    """Left side of Lemma 18 for every input except 0...0, (2^n - 1,); ``sign`` as in the stated Jacobian."""
+    x = task.cube()[1:]
+    attention = soft_attention(directions, task.n, temperature)
+    jacobians = torch.stack([temperature * stated_attention_jacobian(row, temperature, sign) for row in attention])
+    return torch.einsum("xj,hja->xha", x, jacobians).square().sum((-1, -2))
+
+
+def lemma_19_sides(task: Parity, directions: Tensor, temperature: float, smoothing: float) -> tuple[float, float]:
+    """Both sides of Lemma 19, the right one without its factor: squared gradients, and losses, of 0...0 and 1...1.
+
+    Soft attention is positive everywhere, so 0...0 is the only input on which the heads read zero.
+    """
+    gradients = gradients_by_input(task, directions, temperature, smoothing)[[0, -1]]
+    x = task.cube()[[0, -1]]
+    weights = position_weights(soft_attention(directions, task.n, temperature), task.k)
+    losses = find_loss("squared_hinge")(task.labels(x), zigzag(x @ weights, task.k, smoothing))
+    return float(gradients.square().sum()), float(losses.sum())
+
+
+def full_matrix_gradient(task: Parity, directions: Tensor, temperature: float, smoothing: float) -> Tensor:
+    """Gradient of the paper's risk with respect to all 16 entries of every head, (heads, 4, 4)."""
+    matrices = head_matrices(directions).requires_grad_()
+    x = task.cube()
+    prediction = literal_prediction(x, matrices, task.k, temperature, smoothing)
+    (gradient,) = torch.autograd.grad(find_loss("squared_hinge")(task.labels(x), prediction).mean(), matrices)
+    return gradient
+
+
+def gradient(risk: Callable[[Tensor], Tensor], directions: Tensor) -> Tensor:
+    """Gradient of the risk at every row, in the shape of ``directions``."""
+    leaf = directions.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(risk(leaf).sum(), leaf)
+    return gradient
+
+
+def hessians(risk: Callable[[Tensor], Tensor], directions: Tensor, step: float = 1e-4) -> Tensor:
+    """Hessian of the risk at each row (rows, heads, 2), by differences of exact gradients, (rows, 2 heads, 2 heads)."""
+    size = directions[0].numel()
+    shifts = step * torch.eye(size, dtype=directions.dtype).reshape(size, *directions.shape[1:])
+    columns = [(gradient(risk, directions + s) - gradient(risk, directions - s)).flatten(1) for s in shifts]
+    hessian = torch.stack(columns, dim=1) / (2 * step)
+    return (hessian + hessian.mT) / 2
+
+
+# Frames: what the chapter draws and judges
+
+
+def spread_bits(n: int, k: int) -> Parity:
+    """k bits spread evenly over n positions."""
+    return Parity(n, [1 + i * n // k for i in range(k)])
+
+
+def entry_gradients(n: int, starts: int) -> pd.DataFrame:
+    """Mean size of the exact gradient for every entry (``row``, ``column``) of a head's matrix, at random starts."""
+    task, points = spread_bits(n, 3), initial_directions(range(starts), 3)
+    sizes = torch.stack([full_matrix_gradient(task, heads, 1 / n, 1e-2).abs().mean(0) for heads in points]).mean(0)
+    return pd.DataFrame([(r + 1, c + 1, float(sizes[r, c])) for r in range(4) for c in range(4)],
+                        columns=["row", "column", "size"])  # fmt: skip
+
+
+def sign_errors(n: int, starts: int) -> dict[str, float]:
+    """Largest error of the attention's derivative as printed (``plus``) and with the sign turned (``minus``)."""
+    found = {"plus": 0.0, "minus": 0.0}
+    for heads in initial_directions(range(starts), 3):
+        attention, true = soft_attention(heads, n, 1 / n)[0], attention_jacobian(heads[0], n, 1 / n)
+        for name, sign in (("plus", 1), ("minus", -1)):
+            error = (stated_attention_jacobian(attention, 1 / n, sign) - true).abs().max().item()
+            found[name] = max(found[name], error)
+    return found
+
+
+@kept
+def conflicts(n: int, starts: int) -> pd.DataFrame:
+    """Share of pairs of inputs with opposed gradients, one row per start and ``temperature`` (Lemma 17)."""
+    task, rows = spread_bits(n, 3), []
+    for seed, heads in enumerate(initial_directions(range(starts), 3)):
+        for name, temperature in (("1/n", 1 / n), ("1", 1.0)):
+            share = conflicting_share(gradients_by_input(task, heads, temperature, 1e-2))
+            rows.append((name, seed, share))
+    return pd.DataFrame(rows, columns=["temperature", "seed", "share"])
+
+
+LEMMAS = {
+    "lemma-15": "gradient of the prediction",
+    "lemma-14": "curvature of the prediction",
+    "lemma-16": "prediction × gradient",
+    "lemma-7": "curvature of the risk",
+}
+
+
+@kept
+def constants(n: int, ks: list[int], smoothings: list[float], starts: int) -> pd.DataFrame:
+    """Stated constants beside the largest values over random heads and inputs: ``lemma``, ``k``, ``smoothing``."""
+    rows = []
+    for k in ks:
+        task, draw = spread_bits(n, k), torch.Generator().manual_seed(2)
+        points = initial_directions(range(starts), k)
+        inputs = [task.sample(4, draw) for _ in points]
+        for b in smoothings:
+            at = Theorem5(n, k, 1 / n, b)
+            stated = (at.prediction_lipschitz, at.prediction_smoothness, at.product_lipschitz, at.risk_smoothness)
+            norms = [prediction_norms(x, a, k, 1 / n, b) for a, xs in zip(points, inputs, strict=True) for x in xs]
+            largest = [max(found[name] for found in norms) for name in ("gradient", "curvature", "product")]
+            bends = hessians(PopulationRisk(task, "squared_hinge", 1 / n, b), points)
+            largest.append(float(torch.linalg.matrix_norm(bends, ord=2).max()))
+            for lemma, constant, value, proved in zip(LEMMAS, stated, largest, at.proved(), strict=True):
+                rows.append((lemma, k, b, constant, value, proved))
+    return pd.DataFrame(rows, columns=["lemma", "k", "smoothing", "stated", "measured", "proved"])
+
+
+@kept
+def start_risks(n: int, ks: list[int], smoothings: list[float], c1s: list[float], starts: int) -> pd.DataFrame:
+    """Exact risk at the paper's random start: ``k``, ``smoothing``, ``c1``, ``seed``, ``risk``."""
+    parts = []
+    for k in ks:
+        heads = initial_directions(range(starts), k)
+        for b in smoothings:
+            for c1 in c1s:
+                risk = PopulationRisk(spread_bits(n, k), "squared_hinge", c1 / n, b, accuracy=1e-3)(heads)
+                parts.append(pd.DataFrame({"k": k, "smoothing": b, "c1": c1, "seed": range(starts), "risk": risk}))
+    return pd.concat(parts, ignore_index=True)
+
+
+@kept
+def pl_along_descent(n: int, ks: list[int], starts: int, updates: int, smoothing: float = 1e-2) -> pd.DataFrame:
+    """Risk and PL ratio along gradient descent, one row per ``k``, ``seed``, ``update``; ``mu`` is Lemma 8's."""
+    recipe = replace(RECIPES["theory"], learning_rate=0.01, smoothing=smoothing, accuracy=1e-5, **budget(updates, 40))
+    parts = []
+    for k in ks:
+        task = spread_bits(n, k)
+        run = train(task, recipe, starts, progress=False)
+        risk = PopulationRisk(task, "squared_hinge", 1 / n, smoothing)
+        ratios = torch.stack([pl_ratio(risk, frame) for frame in run.directions])
+        frames = torch.arange(len(run.risk)).unsqueeze(1).expand_as(run.risk)
+        columns = {
+            "k": k, "seed": torch.arange(starts).expand_as(run.risk).flatten(),
+            "update": recipe.updates_per_epoch * frames.flatten(), "risk": run.risk.flatten(),
+            "ratio": ratios.flatten(), "mu": Theorem5(n, k, 1 / n, smoothing).mu,
+        }  # fmt: skip
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def pl_outside(n: int, k: int, norms: list[float], smoothing: float = 1e-2) -> pd.DataFrame:
+    """Risk and PL ratio of heads that all point at one position outside B, by their ``norm`` over the temperature."""
+    task = Parity(n, range(1, k + 1))
+    risk = PopulationRisk(task, "squared_hinge", 1.0, smoothing)
+    heads = torch.tensor(norms, dtype=torch.float64).reshape(-1, 1, 1) * positional_code(n)[n - 2].expand(k, 2)
+    return pd.DataFrame({"norm": norms, "risk": risk(heads), "ratio": pl_ratio(risk, heads)})
+
+
+@kept
+def brackets(n: int, starts: int) -> pd.DataFrame:
+    """Smallest squared bracket of Lemma 18 over starts, for three readings, and the largest c_2 that each allows."""
+    task, points = spread_bits(n, 3), initial_directions(range(starts), 3)
+    right, printed = (torch.stack([lemma_18_brackets(task, a, 1 / n, sign) for a in points]) for sign in (-1, 1))
+    smallest = {
+        "every input": right.min(), "all but 1...1": right[:, :-1].min(), "sign as printed": printed.min(),
+    }  # fmt: skip
+    unit = Theorem5(n, 3, 1 / n, 1e-2).bracket_bound  # with c_2 = 1
+    rows = [(name, float(value), math.sqrt(float(value) / unit)) for name, value in smallest.items()]
+    return pd.DataFrame(rows, columns=["inputs", "bracket", "largest_c2"])
+
+
+def zero_input(n: int, ks: list[int], smoothings: list[float], starts: int) -> pd.DataFrame:
+    """Both sides of Lemma 19, largest over starts: ``gradients`` (squared) and ``losses`` of 0...0 and 1...1."""
+    rows = []
+    for k in ks:
+        task, points = spread_bits(n, k), initial_directions(range(starts), k)
+        for b in smoothings:
+            sides = [lemma_19_sides(task, heads, 1 / n, b) for heads in points]
+            factor = 64 * k**2 * 0.01**2 / n**2  # with c_2 = 0.01
+            true = all(left >= factor * right - 1e-20 for left, right in sides)  # up to rounding
+            rows.append((k, b, max(left for left, _ in sides), max(right for _, right in sides), true))
+    return pd.DataFrame(rows, columns=["k", "smoothing", "gradients", "losses", "true"])
+
+
+def slopes(k: int, smoothings: list[float], points: int = 49) -> pd.DataFrame:
+    """Eq. 7 at sums in (0, 1/2): squared slope of the prediction in v*_1, and the loss of the label that is wrong."""
+    s = torch.linspace(0, 0.5, points + 2, dtype=torch.float64)[1:-1]
+    parts = []
+    for b in smoothings:
+        prediction, slope = zigzag_and_slope(s, k, b)
+        loss = find_loss("squared_hinge")(-torch.ones_like(s), prediction)
+        parts.append(pd.DataFrame({"smoothing": b, "sum": s, "slope": (k * slope).square(), "loss": loss}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def near_attention(lengths: list[int]) -> pd.DataFrame:
+    """Attention within an eighth of a turn of a head that points at a position, at temperature 1/n, in units of it.
+
+    Columns ``n``, ``smallest`` (the largest c_2 that the premise allows) and ``largest`` (the smallest c_1).
+    """
+    rows = []
+    for n in lengths:
+        attention = soft_attention(positional_code(n)[[0]], n, 1 / n)[0]
+        near = [attention[j].item() for j in range(1, n) if min(j, n - j) <= n / 8]
+        rows.append((n, n * min(near), n * max(near)))
+    return pd.DataFrame(rows, columns=["n", "smallest", "largest"])
+
+
+# Verdicts
+
+
+def judge_start(risks: pd.DataFrame) -> Verdict:
+    """The risk at the start is 1 (Theorem 5), from :func:`start_risks`."""
+    medians = risks.groupby(["k", "smoothing", "c1"])["risk"].median()
+    near = (medians - 1).abs() < 0.1
+    numbers = {"least": float(medians.min()), "largest": float(medians.max()), "settings": len(medians),
+               "near 1": int(near.sum())}  # fmt: skip
+    if near.all():
+        return Verdict("holds", "exact", numbers)
+    named = ", ".join(f"k = {k}, b = {b:g}, c1 = {c1:g}" for k, b, c1 in medians[near].index)
+    instead = f"close to 1 for {named}" if named else f"between {medians.min():.1f} and {medians.max():.1f}"
+    return Verdict("narrower range" if near.any() else "fails", "exact", numbers, instead)
+
+
+def judge_entries(entries: pd.DataFrame) -> Verdict:
+    """No other entry is updated, by its letter and in the sense of the lemmas, from :func:`entry_gradients`."""
+    top, named = entries["size"].max(), entries[(entries["row"] > 1) & (entries["column"] < 3)]
+    tokens = entries[(entries["row"] == 1) & (entries["column"] < 3)]["size"].max()
+    numbers = {"by the letter": float(named["size"].max()), "tokens over positions": float(
+        tokens / entries[(entries["row"] == 1) & (entries["column"] > 2)]["size"].max())}  # fmt: skip
+    if named["size"].max() > 1e-9 * top:
+        return Verdict("fails", "exact", numbers)
+    if tokens <= 1e-9 * top:
+        return Verdict("holds", "exact", numbers)
+    return Verdict("narrower range", "exact", numbers, "as printed, of the rows below the first; a_11 and a_12, on "
+                   "which the sentence is silent and which the lemmas leave out, do get gradients")  # fmt: skip
+
+
+def judge_sign(errors: dict[str, float]) -> Verdict:
+    """The sign in the attention's derivative, from :func:`sign_errors`."""
+    if errors["plus"] < 1e-9:
+        return Verdict("holds", "exact", errors)
+    right = errors["minus"] < 1e-9
+    return Verdict("misprint" if right else "fails", "exact", errors, "with a minus before the sum" if right else "")
+
+
+def judge_conflicts(shares: pd.DataFrame) -> Verdict:
+    """Lemma 17, from :func:`conflicts`."""
+    medians = shares.groupby("temperature", sort=False)["share"].median()
+    numbers = {f"temperature {name}": float(value) for name, value in medians.items()}
+    if shares["share"].max() == 0:
+        return Verdict("holds", "exact", numbers)
+    return Verdict("fails", "exact", numbers, f"{medians.min():.0%} of all pairs or more point against each other")
+
+
+def judge_constant(found: pd.DataFrame, lemma: str) -> Verdict:
+    """Lemmas 14 and 15 (proved for all b), 16 and 7 (proved up to some b), from :func:`constants`."""
+    rows = found[found["lemma"] == lemma]
+    exceeded, inside = rows[rows["measured"] > rows["stated"]], rows[rows["proved"]]
+    slack = (inside["stated"] / inside["measured"]).min()
+    numbers = {"least stated / measured, where proved": float(slack), "settings": len(rows), "exceeded": len(exceeded)}
+    if exceeded.empty:
+        return Verdict("holds", "proved" if rows["proved"].all() else "measured", numbers)
+    if exceeded["proved"].any():
+        return Verdict("fails", "measured", numbers)
+    proved_to = {int(k): Theorem5(int(k), int(k), 1.0, 1.0).smoothing_limit for k in sorted(rows["k"].unique())}
+    limits = ", ".join(f"{limit:.2g} (k = {k})" for k, limit in proved_to.items())
+    least = exceeded.loc[exceeded["smoothing"].idxmin()]
+    numbers |= {"exceeded at b": float(least["smoothing"]), "there k": int(least["k"]),
+                "measured there": float(least["measured"]), "stated there": float(least["stated"])}  # fmt: skip
+    return Verdict("narrower range", "proved", numbers, f"proved for b up to {limits}; false for much larger b")
+
+
+def judge_pl(outside: pd.DataFrame, along: pd.DataFrame) -> Verdict:
+    """Lemma 8, from :func:`pl_outside` and :func:`pl_along_descent`."""
+    last = outside.loc[outside["norm"].idxmax()]
+    far = along[along["risk"] > 0.1]
+    numbers = {"ratio": float(last["ratio"]), "risk there": float(last["risk"]),
+               "least ratio over mu along descent": float((far["ratio"] / far["mu"]).min())}  # fmt: skip
+    if last["ratio"] < 1e-12 and last["risk"] > 1:
+        return Verdict("fails", "proved", numbers, "no mu > 0 does: the ratio tends to 0 where heads point away from B")
+    below = (far["ratio"] < far["mu"]).any()
+    return Verdict("fails" if below else "open", "exact", numbers)
+
+
+def judge_brackets(found: pd.DataFrame) -> Verdict:
+    """Lemma 18, from :func:`brackets`."""
+    by = found.set_index("inputs")
+    numbers = {f"largest c_2, {name}": float(value) for name, value in by["largest_c2"].items()}
+    if by.loc["every input", "largest_c2"] >= 0.01:
+        return Verdict("holds", "exact", numbers)
+    if by.loc["every input", "bracket"] < 1e-20:
+        return Verdict("fails", "proved", numbers, "on the input 1...1 every bracket is 0, since its sum is k whatever "
+                       "the heads")  # fmt: skip
+    return Verdict("open", "exact", numbers)
+
+
+def judge_zero_input(found: pd.DataFrame) -> Verdict:
+    """Lemma 19, from :func:`zero_input`."""
+    odd, even = found[found["k"] % 2 == 1], found[found["k"] % 2 == 0]
+    numbers = {"largest loss, odd k": float(odd["losses"].max()), "largest loss, even k": float(even["losses"].max()),
+               "largest squared gradients": float(found["gradients"].max())}  # fmt: skip
+    if found["true"].all():
+        return Verdict("holds", "exact", numbers)
+    if even["true"].all():
+        return Verdict("narrower range", "proved", numbers, "for even k, where both sides are 0; for odd k and b > 0 "
+                       "the losses are positive and no gradient is")  # fmt: skip
+    return Verdict("fails", "exact", numbers)
+
+
+def judge_slopes(found: pd.DataFrame) -> Verdict:
+    """Eq. 7, from :func:`slopes`."""
+    flat = found[(found["slope"] < 16) & (found["loss"] > 1)]
+    numbers = {"least squared slope": float(found["slope"].min()), "largest loss there": float(
+        flat["loss"].max() if len(flat) else 0.0)}  # fmt: skip
+    if flat.empty:
+        return Verdict("holds" if found["slope"].min() >= 16 else "open", "exact", numbers)
+    return Verdict("fails", "proved", numbers, "the last part holds with equality; between 0 and 1/2 the read-out is "
+                   "flat, so that an input it gets wrong there has loss 4 and hardly a gradient")  # fmt: skip
+
+
+def judge_premise(found: pd.DataFrame) -> Verdict:
+    """Appendix A's bounds on attention near a direction, from :func:`near_attention`."""
+    ratio = found["largest"] / found["smallest"]
+    numbers = {"smallest c1": float(found["largest"].max()), "largest c2": float(found["smallest"].min()),
+               "ratio grows": float(ratio.max() / ratio.min())}  # fmt: skip
+    if found["largest"].max() <= 1 and ratio.max() < 10 * ratio.min():
+        return Verdict("holds", "exact", numbers)
+    return Verdict("fails", "proved", numbers, "attention at angle t is exp(n (cos t - 1)/c1) times that at 0: no "
+                   "constants bound it from both sides as n grows")  # fmt: skip

@@ -1,0 +1,208 @@
+"""Theorem 5 over its free constants: the map, the explanation, the rate, and the verdicts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from gradients import random_heads, value_and_gradient
+
+from parity_lib import EnumeratedRisk, Parity, PopulationRisk, soft_attention, train
+from parity_lib.attention import aligned_directions, positional_code
+from parity_lib.chapters import convergence
+from parity_lib.chapters.convergence import Setting, angle_landscape, descend, parity_terms, stability
+from parity_lib.risk import aligned_hard_risk
+from parity_lib.training import initial_directions
+
+
+def test_a_setting_is_the_stated_recipe_with_its_constants():
+    recipe = Setting(20, 2, 0.2, c1=2.0, step=8.0, updates=2000).recipe(1e-3)
+    assert recipe.loss == "squared_hinge" and recipe.optimiser == "gd" and recipe.updates == 2000
+    assert recipe.temperature_at(20) == pytest.approx(0.1) and recipe.smoothing == 0.2
+    assert recipe.learning_rate == pytest.approx(8 * 0.1**2)
+
+
+def test_temperature_is_a_gauge():
+    """The same s = a / tau, the same step over the squared temperature: the same run in s."""
+    tasks, runs = Parity(9, (2, 5)), []
+    for temperature, scale in ((1 / 9, 1.0), (1.0, 9.0)):
+        risk, heads = PopulationRisk(tasks, "squared_hinge", temperature, 0.1), scale * initial_directions([3], 2)
+        for _ in range(30):
+            heads = heads - 5 * temperature**2 * risk.value_and_gradient(heads)[1]
+        runs.append(heads / temperature)
+    assert torch.allclose(*runs, atol=1e-9)
+
+
+def test_the_stability_number_tells_steps_that_lower_the_risk_from_steps_that_overshoot():
+    risk = PopulationRisk(Parity(20, (8, 11, 18)), "squared_hinge", 1.0, accuracy=1e-4)
+    start, steps = 20 * initial_directions([0, 1], 3), torch.tensor([40.0, 4.0], dtype=torch.float64)
+    fast, slow = (descend(risk, start, step.expand(2), 60, 60) for step in steps)
+    assert (
+        stability(risk, fast, steps[0]).max() > 1 and risk(fast.flatten(0, 1)).reshape(61, 2).diff(dim=0).max() > 0.01
+    )
+    assert stability(risk, slow, steps[1]).max() < 1 and risk(slow.flatten(0, 1)).reshape(61, 2).diff(dim=0).max() < 0
+    assert torch.allclose(stability(risk, slow[:1], steps[1]), stability(risk, fast[:1], steps[0]) / 10)  # one start
+
+
+def test_the_stacked_descent_is_the_training_of_the_stated_recipe():
+    one, two = Setting(12, 2, 0.1, c1=1.0, step=8.0, updates=80), Setting(12, 2, 0.1, c1=2.0, step=4.0, updates=80)
+    found = convergence.trials([one, two], 4, 900)
+    assert found["c1"].tolist() == [1.0] * 4 + [2.0] * 4 and found["seed"].tolist() == [900, 901, 902, 903] * 2
+    for setting, rows in ((one, found.iloc[:4]), (two, found.iloc[4:])):
+        run = train(convergence.mixed_sets(12, 2, 4, 900), setting.recipe(1e-3), range(900, 904), progress=False)
+        assert rows["risk"].tolist() == pytest.approx(run.risk[-1].tolist(), abs=1e-9)
+        assert rows["start"].tolist() == pytest.approx(run.risk[0].tolist(), abs=1e-12)
+        assert rows["committed"].tolist() == run.committed.tolist()
+
+
+def test_two_heads_that_share_the_direction_between_neighbours_have_solved_the_task():
+    shared = soft_attention(400 * positional_code(40)[[8, 8]], 20, 1.0)  # between 4 and 5: position 4.5 of 20
+    apart = soft_attention(400 * aligned_directions((4, 5), 20), 20, 1.0)
+    one = soft_attention(400 * aligned_directions((4, 4), 20), 20, 1.0)
+    found = convergence.solved(torch.stack([shared, apart, one]), [Parity(20, (4, 5))])
+    assert found.tolist() == [True, True, False]
+    task = Parity(20, (4, 5))
+    risks = PopulationRisk(task, "squared_hinge", 1.0, 0.2).of_attention(torch.stack([shared, apart]))
+    assert risks.tolist() == pytest.approx([aligned_hard_risk(2, 0.2)] * 2, abs=1e-3)
+
+
+def test_the_recipe_as_stated_solves_two_bits_at_one_smoothing_and_not_at_another():
+    good, bad = (convergence.trials([Setting(12, 2, b, updates=1200)], 6, 900) for b in (0.2, 0.01))
+    assert good["solved"].all() and (good["stability"] < 1).all() and (good["risk"] < good["least"] + 0.1).all()
+    assert bad["solved"].sum() < 3 and good["neighbours"].sum() == 3
+
+
+def test_the_best_setting_of_every_k_is_confirmed_on_other_pairs():
+    columns = {"n": 20, "c1": 1.0, "step": 8.0, "updates": 100}
+    rows = [(1, 0.1, True), (1, 0.2, False), (2, 0.1, False), (2, 0.2, True), (2, 0.2, True)]
+    found = pd.DataFrame(rows, columns=["k", "smoothing", "solved"]).assign(**columns)
+    assert convergence.best_settings(found) == [Setting(20, 1, 0.1, updates=100), Setting(20, 2, 0.2, updates=100)]
+    settings = convergence.grid(20, [1, 2], [0.1, 0.2], [1.0, 2.0], [8.0, 40.0], 100)
+    assert len(settings) == 2 * 2 * 2 + 2 * 2 and len(set(settings)) == len(settings)
+    wide = convergence.window([20, 40], [0.1], 2, 8.0, 100)
+    assert [s.step for s in wide] == [8.0, 16.0]
+
+
+def test_the_label_free_part_alone_melts_two_heads_where_the_recipe_works_and_not_where_it_fails():
+    found = convergence.anatomies([Setting(12, 2, b, updates=1200) for b in (0.2, 0.01)], 4, 900)
+    melted, sharp = (found[found["smoothing"] == b] for b in (0.2, 0.01))
+    assert melted["melted"].all() and melted["solved"].all() and (melted["end"] == "solved").all()
+    assert sharp["melted"].mean() < 0.5 and sharp["solved"].mean() < 0.5
+    assert convergence.agreement(found).share > 0.5
+
+
+def test_uniform_attention_holds_an_even_number_of_heads_and_repels_an_odd_one():
+    bends = convergence.uniform_bends([50], [2, 3, 4], [0.1]).set_index("k")["bend"]
+    assert bends[2] > 0 > bends[3] and bends[4] > 0
+    task = Parity(8, (1, 2))
+    blind = PopulationRisk(task, "squared_hinge", 1.0, 0.1).forces()[0]
+    apart = torch.tensor([[[0.01, 0.0], [-0.01, 0.0]]], dtype=torch.float64)  # opposite heads leave c alone
+    level = float(blind(torch.zeros_like(apart)))
+    assert float(blind(apart)) == pytest.approx(level, abs=1e-9)
+    together = torch.tensor([[[0.01, 0.0], [0.01, 0.0]]], dtype=torch.float64)
+    bend = convergence.uniform_bend(8, 2, 0.1)
+    assert float(blind(together)) - level == pytest.approx(bend * 1e-4, rel=0.1)
+
+
+def test_the_two_forces_add_up_to_the_gradient_and_are_measured_in_the_gauge():
+    setting = Setting(12, 2, 0.1, updates=100)
+    found = convergence.forces([setting], 2, 900)
+    tasks = convergence.mixed_sets(12, 2, 4, 900)[::2]
+    risk = PopulationRisk(tasks, "squared_hinge", 1.0, 0.1, accuracy=1e-4)
+    heads = 12 * initial_directions(range(900, 902), 2)
+    parts = [value_and_gradient(part, heads) for part in risk.forces()]
+    value, slope = value_and_gradient(risk, heads)
+    assert torch.allclose(parts[0][0] + parts[1][0], value, atol=1e-12)
+    assert torch.allclose(parts[0][1] + parts[1][1], slope, atol=1e-12)
+    first = found[(found["update"] == 0) & (found["force"] == "label-free")]["size"].tolist()
+    assert first == pytest.approx(parts[0][1].flatten(1).norm(dim=1).tolist())
+    assert convergence.dominance(found, update=0) > 1
+
+
+def test_the_parity_terms_sum_to_the_parity_part_of_the_risk():
+    risk = PopulationRisk(Parity(10, (2, 5, 9)), "squared_hinge", 0.5)
+    heads = random_heads(1, 3, seed=8)[0]
+    omega, terms = parity_terms(risk, heads)
+    assert float(terms.sum()) == pytest.approx(float(risk.forces()[1](heads)), abs=1e-12)
+    assert omega[1] == pytest.approx(2 * float(omega[0]))
+
+
+def test_some_failed_runs_of_the_sigmoid_hinge_rest_at_a_third_of_every_bit():
+    found = convergence.aliases(20, [3], 8)
+    alias = found[found["alias"]]
+    assert len(found) == 8 and len(alias) >= 1 and alias["third_harmonic"].all() and not alias["recovered"].any()
+    shown = convergence.alias_shown(found)
+    assert shown.loc[shown["bit"], "weight"].tolist() == pytest.approx([1 / 3] * 3, abs=0.1)
+    assert shown["weight"].sum() == pytest.approx(3, abs=1e-2)
+    assert convergence.alias_shown(found.assign(rests=False)).empty
+
+
+def test_the_landscape_is_the_risk_at_every_pair_of_angles():
+    risk = PopulationRisk(Parity(8, (3, 6)), "sigmoid_hinge", 0.5)
+    grid = angle_landscape(risk, 4.0, 16)
+    heads = 2.0 * aligned_directions((3, 6), 8)
+    assert float(grid[5, 11]) == pytest.approx(float(risk(heads)))
+    assert torch.allclose(grid, grid.T)
+    found = convergence.landscape(8, [3, 6], [0.2], 8, 2, 100)
+    assert set(found["panel"]) == {"b = 0.2", "heads that sample"}
+    risks = found[(found["layer"] == "risk") & (found["panel"] == "b = 0.2")].set_index(["head_1", "head_2"])["risk"]
+    exact = EnumeratedRisk(Parity(8, (3, 6)), "squared_hinge", 1.0, 0.2)(8 * aligned_directions((3, 6), 8))
+    assert risks[3, 6] == pytest.approx(float(exact), abs=1e-3)
+
+
+def rows(column, successes, **columns):
+    return pd.DataFrame({column: [True] * successes + [False] * (20 - successes)}).assign(**columns)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "as_stated"),
+    [(20, 20, "holds"), (20, 0, "narrower range"), (0, 0, "fails"), (20, 11, "narrower range")],
+)
+def test_convergence_is_judged_k_by_k(first, second, as_stated):
+    confirmed = pd.concat([rows("solved", first, k=1, smoothing=0.1), rows("solved", second, k=2, smoothing=0.2)])
+    traps = pd.DataFrame({"trap": ["two bits"], "risk_low": [1.5], "holds": [True]})
+    verdict = convergence.judge_convergence(confirmed, traps)
+    assert verdict.as_stated == as_stated and verdict.numbers["certified trap, two bits: risk above"] == 1.5
+    if as_stated == "narrower range":
+        assert verdict.instead.startswith("k = 1 with smoothing 0.1; for k = 2 no")
+
+
+@pytest.mark.parametrize(
+    ("floor", "products", "as_stated"),
+    [(0.1, (5.0, 5.0), "fails"), (0.0, (5.0, 5.0), "open"), (0.1, (5.0, 2.0), "open"), (0.9, (5.0, 5.0), "open")],
+)
+def test_the_rate_is_refuted_by_a_floor_and_by_one_over_t(floor, products, as_stated):
+    descent = pd.DataFrame({"update": [1, 80, 100], "product": [1.0, *products]})
+    floors = pd.DataFrame({"k": [1], "smoothing": [0.1], "floor": [floor], "least": [0.5]})
+    assert convergence.judge_rate(floors, descent).as_stated == as_stated
+
+
+def test_no_run_of_a_map_is_below_the_proved_floor():
+    found = pd.concat([convergence.trials([Setting(8, k, 0.2, updates=400)], 4, 900) for k in (1, 2, 3, 4)])
+    floors = convergence.floors(found, 8)
+    assert (
+        floors["k"].tolist() == [1, 2, 3] and (floors["least"] > floors["floor"]).all() and (floors["floor"] > 0).all()
+    )
+    assert floors["least"][0] < floors["floor"][0] + 0.05  # tight for one head
+    assert set(convergence.steady(found, 3)["k"]) <= {3, 4}
+
+
+def test_runs_that_fail_are_sorted_by_how_they_end():
+    rows = [
+        (True, 0.0, 1.0, 0.9),
+        (False, 0.0, 1.0, 0.9),
+        (False, 0.0, 1.0, 0.1),
+        (False, 0.0, -1.0, 0.9),
+        (False, 1, 1, 0.9),
+    ]
+    found = pd.DataFrame(rows, columns=["solved", "pull", "bend", "sharpest"]).assign(k=2, smoothing=0.1)
+    found["end"] = convergence.how_it_ended(found)
+    assert found["end"].tolist() == ["solved", "sharp trap", "soft trap", "on the way", "on the way"]
+    assert (convergence.trapped(found).successes, convergence.trapped(found).trials) == (2, 4)
+    assert convergence.ends(found)["on the way"].tolist() == [2]
+
+
+def test_one_head_falls_like_one_over_t():
+    found = convergence.slow_descent(8, 3000, 5.0)
+    late = found[found["update"] > 750]["product"]
+    assert late.max() / late.min() < 1.1 and found["risk"].is_monotonic_decreasing
+    assert np.allclose(found["product"], found["update"] * found["risk"])

@@ -20,7 +20,7 @@ from torch import Tensor
 from ..attention import head_matrices, literal_prediction, position_weights, positional_code, soft_attention
 from ..evidence import Verdict
 from ..losses import find_loss
-from ..readout import zigzag, zigzag_and_slope
+from ..readout import zigzag
 from ..recipes import RECIPES, budget
 from ..risk import PopulationRisk
 from ..task import Parity
@@ -388,12 +388,14 @@ def zero_input(n: int, ks: list[int], smoothings: list[float], starts: int) -> p
 
 def slopes(k: int, smoothings: list[float], points: int = 49) -> pd.DataFrame:
     """Eq. 7 at sums in (0, 1/2): squared slope of the prediction in v*_1, and the loss of the label that is wrong."""
-    s = torch.linspace(0, 0.5, points + 2, dtype=torch.float64)[1:-1]
+    s = torch.linspace(0, 0.5, points + 2, dtype=torch.float64)[1:-1].requires_grad_()
     parts = []
     for b in smoothings:
-        prediction, slope = zigzag_and_slope(s, k, b)
+        prediction = zigzag(s, k, b)
+        (slope,) = torch.autograd.grad(prediction.sum(), s)
         loss = find_loss("squared_hinge")(-torch.ones_like(s), prediction)
-        parts.append(pd.DataFrame({"smoothing": b, "sum": s, "slope": (k * slope).square(), "loss": loss}))
+        columns = {"sum": s.detach(), "slope": (k * slope).square(), "loss": loss.detach()}
+        parts.append(pd.DataFrame(columns).assign(smoothing=b))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of all tests: the built book in the smoke profile, a browser, a scheduler, and a tiny checkout before and after a build."""
+"""Fixtures of all tests: the smoke book, a browser, a scheduler, and a tiny checkout before and after a build."""
 
 from __future__ import annotations
 

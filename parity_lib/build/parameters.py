@@ -82,7 +82,8 @@ class Parameter:
             item = Literal[choices]
         elif self.allowed:
             opening, low, high, closing = _INTERVAL.fullmatch(self.allowed).groups()  # type: ignore[union-attr]
-            limits: Any = {"ge" if opening == "[" else "gt": _number(low), "le" if closing == "]" else "lt": _number(high)}
+            limits: Any = {"ge" if opening == "[" else "gt": _number(low)}
+            limits |= {"le" if closing == "]" else "lt": _number(high)}
             if kind == "int":
                 limits = {sign: limit for sign, limit in limits.items() if abs(limit) != float("inf")}
             item = Annotated[item, Field(**limits)]

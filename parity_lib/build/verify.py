@@ -81,7 +81,8 @@ def _compare(run: Path, reference: Path, name: str) -> Iterator[dict[str, str]]:
     for place in expected | found:
         pair = found.get(place, _ABSENT), expected.get(place, _ABSENT)
         status = _status(*pair, exact)
-        yield {"value": printable(", ".join(place)), "status": status, "found": _shown(pair[0]), "expected": _shown(pair[1])}
+        shown = {"found": _shown(pair[0]), "expected": _shown(pair[1])}
+        yield {"value": printable(", ".join(place)), "status": status} | shown
 
 
 def _machine(record: Record) -> list[Any]:

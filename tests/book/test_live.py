@@ -14,8 +14,8 @@ from checkouts import ROOT
 from playwright.sync_api import Browser, Page
 
 from parity_lib import Parity, PopulationRisk, Recipe, SampledAttentionRisk, positional_code, soft_attention, train
-from parity_lib.chapters.convergence import gradient
 from parity_lib.build.parameters import check_parameters, parse_overrides, read_parameters
+from parity_lib.chapters.convergence import gradient
 from parity_lib.risk import aligned_hard_risk
 from parity_lib.training import initial_directions, one_thread_per_process
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from parity_lib.evidence import ResultsError
 from parity_lib.build.report import benchmark, benchmark_claims
+from parity_lib.evidence import ResultsError
 
 ROOT = Path(__file__).parents[2]
 

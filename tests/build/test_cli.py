@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 from checkouts import ROOT, Checkout, parity
+from click.testing import CliRunner
 from filelock import FileLock
+
+from parity_lib.build.cli import main
 
 
 def files(root: Path) -> set[Path]:
@@ -69,11 +72,12 @@ def test_run_help_shows_the_parameters(checkout: Checkout) -> None:
     ],
 )
 def test_bad_requests_end_with_status_2_and_leave_no_trace(
-    checkout: Checkout, arguments: list[str], sentence: str
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
 ) -> None:
+    monkeypatch.chdir(checkout.root)
     before = files(checkout.root)
-    done = checkout.parity(*arguments)
-    assert done.returncode == 2
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2
     assert done.stdout == ""
     assert done.stderr.startswith("error: ") and sentence in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -97,11 +101,14 @@ def test_bad_requests_end_with_status_2_and_leave_no_trace(
         ("runs: !!python/object/apply:os.system [exit]\n", "not YAML"),
     ],
 )
-def test_the_whole_profile_is_checked_before_anything_runs(checkout: Checkout, profile: str, sentence: str) -> None:
+def test_the_whole_profile_is_checked_before_anything_runs(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, profile: str, sentence: str
+) -> None:
+    monkeypatch.chdir(checkout.root)
     checkout.write("profiles/book.yml", profile)
     before = files(checkout.root)
-    done = checkout.parity("book")
-    assert done.returncode == 2
+    done = CliRunner().invoke(main, ["book"])
+    assert done.exit_code == 2
     assert done.stderr.startswith("error: profile book: ") and sentence in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert files(checkout.root) == before

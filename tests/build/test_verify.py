@@ -18,7 +18,7 @@ FRAME = pd.DataFrame(
     {"recipe": "theory", "seed": SEEDS, "committed": SEEDS < 60, "risk": np.random.default_rng(0).uniform(size=64)}
 )
 NUMBERS = {"risk": 0.25, "curve": [1.0, 3e-14], "rate": wilson(60, 64), "slope": Interval(1.0, 0.8, 1.2), "none": None}
-VERDICTS = {"fig2-left": Verdict("fails", "measured", NUMBERS, "another loss"), "lemma-8": Verdict("fails", "exact", {})}
+VERDICTS = {"fig2-left": Verdict("fails", "measured", NUMBERS, "another"), "lemma-8": Verdict("fails", "exact", {})}
 CONDITIONS = {"seconds": 1.0, "commit": "abc", "date": "2026-01-02", "processor": "this one", "python": "3.11"}
 
 
@@ -29,7 +29,7 @@ def write(tmp_path, monkeypatch):
     def write(run, chapter="one", parameters=None, processor="this one", verdicts=None, frame=FRAME, **numbers):
         (tmp_path / run / "records").mkdir(parents=True, exist_ok=True)
         monkeypatch.chdir(tmp_path / run)
-        changed = {"fig2-left": Verdict("fails", "measured", NUMBERS | numbers, "another loss")}
+        changed = {"fig2-left": Verdict("fails", "measured", NUMBERS | numbers, "another")}
         record(chapter, VERDICTS | changed | (verdicts or {}), success=frame)
         entry = CONDITIONS | {"chapter": chapter, "parameters": parameters or {"n": 20}, "processor": processor}
         (tmp_path / run / f"records/{chapter}.json").write_text(json.dumps(entry))

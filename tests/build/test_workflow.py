@@ -49,7 +49,7 @@ def test_a_first_build_runs_everything_and_prints_the_index_last(first_build: tu
 def test_every_figure_leads_to_its_data_its_code_and_its_command(first_build: tuple[Checkout, str]) -> None:
     html = first_build[0].root / "build/book/html"
     figure = (html / "notebooks/alpha.html").read_text().partition('id="fig-toy"')[2].partition("</figure>")[0]
-    assert [link for link in re.findall('href="([^"#]+)"', figure)] == [
+    assert re.findall('href="([^"#]+)"', figure) == [
         "../tables/alpha/toy.csv",
         "../_sources/notebooks/alpha.ipynb",
     ]
@@ -209,8 +209,7 @@ def test_a_chapter_reaches_the_modules_it_imports_and_theirs(checkout: Checkout)
     assert reached("def f():\n    from parity_lib.figures.colours import BLUE") == style - {"figures/style.py"}
     assert reached("from parity_lib.chapters.alpha import product") >= {"chapters/alpha.py", "chapters/store.py"}
     assert reached("import numpy, parity_library") == set()
-    everything = {str(path.relative_to(checkout.root / "parity_lib")) for path in checkout.root.glob("parity_lib/**/*.py")}
-    assert reached("def (:") == everything
+    assert len(reached("def (:")) == len(list(checkout.root.glob("parity_lib/**/*.py")))
 
 
 def test_names_are_names(tmp_path: Path) -> None:

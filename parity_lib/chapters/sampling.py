@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from ..attention import positional_code, soft_attention
-from ..evidence import rate, rates
+from ..evidence import rates
 from ..recipes import RECIPES, Recipe
 from ..risk import PopulationRisk
 from ..sampled_heads import SAMPLED_LOSSES, SampledAttentionRisk, log_permanent

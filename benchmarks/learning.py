@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
 from timing import in_turns
 from torch.utils.data import DataLoader, TensorDataset
 
-from parity_lib import LOSSES, RECIPES, MinibatchRisk, Parity, PopulationRisk, literal_prediction, train
+from parity_lib import LOSSES, RECIPES, MinibatchRisk, Parity, PopulationRisk, kernels, literal_prediction, train
 from parity_lib.attention import head_matrices
 from parity_lib.training import adam, initial_directions
 
@@ -23,33 +26,81 @@ def success_study(n: int, bits: tuple[int, ...], seeds: int, updates: int) -> di
             "recovered": int(run.recovered.sum()), "committed": int(run.committed.sum())}  # fmt: skip
 
 
-def against_tokens(n: int, bits: tuple[int, ...], batch: int, seeds: int, rounds: int = 5) -> list[dict]:
-    """Milliseconds per seed of one Adam update of the same model, three ways.
+def token_loop(task: Parity, batch: int, start: torch.Tensor) -> Callable[[], None]:
+    """One update of the model as one would usually write it, as the authors' public code does.
 
-    ``tokens``: embeddings, 4 x 4 matrices, softmax and read-out for every example, autograd, ``torch.optim.Adam`` and
-    a shuffled ``DataLoader`` over sampled examples, one seed at a time. ``minibatch``: the same loss on batches of the
-    same size, all seeds in one tensor, through their position weights alone. ``exact``: the gradient over all
-    :math:`2^n` inputs.
+    Embeddings, 4 x 4 matrices, softmax and read-out for every example, autograd, ``torch.optim.Adam`` and a shuffled
+    ``DataLoader`` over sampled examples, one seed at a time.
     """
-    task, loss = Parity(n, bits), LOSSES["sigmoid_hinge"]
-    start = initial_directions(range(seeds), task.k)
-    x = torch.randint(2, (2 * rounds * batch, n), generator=torch.Generator().manual_seed(0)).double()
-    batches = iter(DataLoader(TensorDataset(x, task.labels(x)), batch_size=batch, shuffle=True))
-    matrices = head_matrices(start[0]).requires_grad_()
+    loss, x = LOSSES["sigmoid_hinge"], torch.randint(2, (8 * batch, task.n)).double()
+    loader = DataLoader(TensorDataset(x, task.labels(x)), batch_size=batch, shuffle=True)
+    batches = (pair for _ in itertools.count() for pair in loader)
+    matrices = head_matrices(start).requires_grad_()
     optimiser = torch.optim.Adam([matrices], lr=0.08)
 
-    def tokens() -> None:
+    def update() -> None:
         inputs, labels = next(batches)
         optimiser.zero_grad()
         loss(labels, literal_prediction(inputs, matrices, task.k, 1.0, 1e-2)).mean().backward()
         optimiser.step()
 
+    return update
+
+
+def figure2_run(n: int, bits: tuple[int, ...], batch: int, updates: int) -> list[dict]:
+    """One run of the recipe ``figure2``, three ways: fused loops, the same in torch, and the authors' loop.
+
+    Timed over ``updates`` updates; the whole run has as many as the recipe says.
+    """
+    task = Parity(n, bits)
+    recipe = replace(RECIPES["figure2"], batch=batch, epochs=1, updates_per_epoch=updates)
+    one_update = token_loop(task, batch, initial_directions([0], task.k)[0])
+
+    def fused() -> None:
+        train(task, recipe, 1, device="cpu", progress=False)
+
+    def by_torch() -> None:
+        with without_numba():
+            fused()
+
+    def tokens() -> None:
+        for _ in range(updates):
+            one_update()
+
+    times = in_turns({"fused": fused, "torch": by_torch, "the authors' loop": tokens}, rounds=3, steps=1)
+    whole = RECIPES["figure2"].updates
+    return [
+        {"way": way, "ms per update": ms / updates, "seconds for the run": ms / updates * whole / 1e3,
+         "times faster": times["the authors' loop"] / ms}
+        for way, ms in times.items()
+    ]  # fmt: skip
+
+
+@contextmanager
+def without_numba() -> Iterator[None]:
+    """The same functions by torch alone."""
+    kept = kernels.numba
+    kernels.numba = None
+    try:
+        yield
+    finally:
+        kernels.numba = kept
+
+
+def against_tokens(n: int, bits: tuple[int, ...], batch: int, seeds: int, rounds: int = 5) -> list[dict]:
+    """Milliseconds per seed of one Adam update of the same model, three ways.
+
+    ``tokens``: :func:`token_loop`. ``minibatch``: the same loss on batches of the same size, all seeds in one tensor,
+    through their position weights alone. ``exact``: the gradient over all :math:`2^n` inputs.
+    """
+    task, loss = Parity(n, bits), LOSSES["sigmoid_hinge"]
+    start = initial_directions(range(seeds), task.k)
     generators = [torch.Generator().manual_seed(seed) for seed in range(seeds)]
     sampled = MinibatchRisk(task, loss.name, 1.0, 1e-2, batch=batch, generators=generators)
     exact, step = PopulationRisk(task, loss.name), adam(0.08)
     times = in_turns(
         {
-            "tokens": tokens,
+            "tokens": token_loop(task, batch, start[0]),
             "minibatch": lambda: step(sampled.value_and_gradient(start)[1]),
             "exact": lambda: step(exact.value_and_gradient(start)[1]),
         },

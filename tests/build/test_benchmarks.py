@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parity_lib.build.report import benchmark, benchmark_claims
-from parity_lib.evidence import ResultsError
+from parity_lib.build.results import ResultsError
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[2]
 def test_every_benchmark_runs_and_leaves_what_the_page_shows(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import run
+    import timing
 
+    monkeypatch.setattr(timing, "MOST_ROUNDS", 1)
     results = run.measure(run.SMALL, tmp_path)
     run.write(results, tmp_path)
     kept = json.loads((tmp_path / "benchmarks.json").read_text())
@@ -45,4 +47,4 @@ def test_the_page_shows_every_table_and_picture_that_is_kept():
 def test_a_target_is_met_or_not():
     for sense, measured, met in (("<=", 3, "yes"), ("<=", 3.1, "no"), (">=", 3, "yes"), (">=", 2.9, "no")):
         claim = {"claim": "c", "setting": "s", "sense": sense, "target": 3, "measured": measured}
-        assert benchmark_claims({"claims": [claim]}).splitlines()[-1].endswith(f"| {met} |")
+        assert benchmark_claims({"claims": [claim]}).split()[-2] == met

@@ -41,22 +41,8 @@ def positional_code(
 def soft_attention(directions: Tensor, n: int, temperature: float, code: str = "circle") -> Tensor:
     r"""Soft attention :math:`\gamma_j = \mathrm{softmax}_j(a \cdot \mathrm{pos}(j) / \tau)`.
 
-    Parameters
-    ----------
-    directions : Tensor
-        (..., heads, 2); column 0 is a_13 (multiplies sin), column 1 is a_14 (cos). With the code
-        ``powers`` there is such a pair for each frequency.
-    n : int
-        number of positions.
-    temperature : float
-        :math:`\tau > 0`.
-    code : str
-        see :func:`positional_code`.
-
-    Returns
-    -------
-    Tensor
-        (..., heads, n), each row a distribution over the positions.
+    Directions (..., heads, 2) -> (..., heads, n), each row a distribution over the positions. Column 0 of a
+    direction is a_13 (multiplies sin), column 1 is a_14 (cos); the code ``powers`` has such a pair per frequency.
     """
     attention = torch.softmax(scores(directions, n, code) / check_temperature(temperature), dim=-1)
     if attention.sum().isnan():  # a code has both signs, so an infinite direction gives some score of plus infinity
@@ -119,23 +105,7 @@ def embed(x: Tensor) -> Tensor:
 def literal_prediction(x: Tensor, matrices: Tensor, k: int, temperature: float, smoothing: float) -> Tensor:
     r"""The paper's transformer, token by token: scores :math:`w_0^T A_i w_j`, softmax, values, mean, FFNN.
 
-    Parameters
-    ----------
-    x : Tensor
-        inputs in {0, 1}, (inputs, n).
-    matrices : Tensor
-        any A_i, (heads, 4, 4).
-    k : int
-        number of bits of the task.
-    temperature : float
-        :math:`\tau > 0`.
-    smoothing : float
-        b of the smoothed ReLU.
-
-    Returns
-    -------
-    Tensor
-        predictions, (inputs,).
+    Inputs (inputs, n) in {0, 1} and any matrices A_i (heads, 4, 4) -> predictions (inputs,).
     """
     if x.ndim != 2 or x.shape[1] < 2:
         raise ValueError(f"inputs must have shape (inputs, n) with n of at least 2, got {tuple(x.shape)}")

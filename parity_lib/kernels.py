@@ -29,7 +29,7 @@ GROUP, CODES = 10, 1024  # bits of an input that are looked up together
 WORD = 60  # bits of an input made from one random number
 ROUNDS = 4  # of a permutation
 GOLDEN, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-NAMED = ("squared_hinge", "hinge", "sigmoid_hinge", "sigmoid_hinge_01", "tanh", "linear", "logistic")
+NAMED = ("linear", "hinge", "squared_hinge", "logistic", "sigmoid_hinge", "sigmoid_hinge_01", "tanh")
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -165,6 +165,7 @@ def _sum_mean(weights, bits, keys, epoch, start, stop, size, kind, smoothing):  
     sums, by_code = np.empty((groups, CODES)), np.empty((groups, CODES))
     signs = np.empty((groups, CODES), np.int8)
     codes, place = np.empty((groups, CHUNK), np.int32), np.empty(CHUNK, np.uint32)
+    power = np.empty(CHUNK, np.int64)
     s, y, p, slope, value = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
     for row in range(rows):
         _fill_signs(signs, bits[row])
@@ -180,7 +181,7 @@ def _sum_mean(weights, bits, keys, epoch, start, stop, size, kind, smoothing):  
                     s[i] += sums[g, codes[g, i]]
                     y[i] *= signs[g, codes[g, i]]
             _zigzag(s, k, smoothing, p, slope)
-            _lose(kind, y, p, slope, value)
+            _lose(kind, y, p, slope, value, power)
             for i in range(count):
                 values[row] += value[i]
             for g in range(groups):
@@ -276,12 +277,14 @@ def _draw(codes, place, key, epoch, first, size, n):  # type: ignore[no-untyped-
         for i in range(CHUNK):
             place[i] = min(first + i, size - 1)
         factors, offsets = _permutation(key, epoch + 1, bits)
-        _permute(place, factors, offsets, bits)
+        for i in range(CHUNK):
+            place[i] = _permuted(place[i], factors, offsets, bits)
         for i in range(CHUNK):
             while place[i] >= size:
                 place[i] = _permuted(place[i], factors, offsets, bits)
         factors, offsets = _permutation(key, 0, n)
-        _permute(place, factors, offsets, n)
+        for i in range(CHUNK):
+            place[i] = _permuted(place[i], factors, offsets, n)
         for g in range(len(codes)):
             for i in range(CHUNK):
                 codes[g, i] = place[i] >> np.uint32(GROUP * g) & np.uint32(CODES - 1)
@@ -323,16 +326,6 @@ def _permuted(place, factors, offsets, bits):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _permute(places, factors, offsets, bits):  # type: ignore[no-untyped-def]
-    mask, shift = np.uint32((1 << bits) - 1), np.uint32((bits + 1) // 2)
-    for step in range(ROUNDS):
-        factor, offset = factors[step], offsets[step]
-        for i in range(len(places)):
-            place = np.uint32(places[i] * factor + offset) & mask
-            places[i] = place ^ place >> shift
-
-
-@compiled
 def _zigzag(s, k, smoothing, p, slope):  # type: ignore[no-untyped-def]
     """The paper's head and its derivative, see :func:`parity_lib.readout.zigzag`."""
     p[:], slope[:] = 1.0, 0.0
@@ -350,28 +343,43 @@ def _zigzag(s, k, smoothing, p, slope):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _lose(kind, y, p, slope, value):  # type: ignore[no-untyped-def]
+def _lose(kind, y, p, slope, value, power):  # type: ignore[no-untyped-def]
     """The loss called ``NAMED[kind]``; multiplies ``slope`` by its derivative, see :data:`parity_lib.losses.LOSSES`."""
-    for i in range(len(y)):
-        if kind == 0:
-            left = max(1 - y[i] * p[i], 0.0)
-            value[i], slope[i] = left * left, slope[i] * -2 * y[i] * left
-        elif kind == 1:
-            value[i] = max(1 - y[i] * p[i], 0.0)
-            slope[i] *= -y[i] if y[i] * p[i] < 1 else 0.0
-        elif kind == 2:
-            sigmoid = 1 / (1 + math.exp(-p[i]))
-            value[i], slope[i] = 1 - y[i] * sigmoid, slope[i] * -y[i] * sigmoid * (1 - sigmoid)
-        elif kind == 3:
-            sigmoid = 1 / (1 + math.exp((p[i] - 1) / 2))
-            value[i], slope[i] = 1 + y[i] * sigmoid, slope[i] * -0.5 * y[i] * sigmoid * (1 - sigmoid)
-        elif kind == 4:
-            tanh = math.tanh(p[i])
-            value[i], slope[i] = 1 - y[i] * tanh, slope[i] * -y[i] * (1 - tanh * tanh)
-        elif kind == 5:
-            value[i], slope[i] = 1 - y[i] * p[i], slope[i] * -y[i]
-        else:
-            margin = y[i] * p[i]
-            falling = math.exp(-abs(margin))
-            value[i] = math.log1p(falling) + max(-margin, 0.0)
-            slope[i] *= -y[i] * (falling if margin > 0 else 1.0) / (1 + falling)
+    if kind < 3:  # linear, hinge, squared hinge
+        for i in range(len(y)):
+            left = 1 - y[i] * p[i]
+            if kind > 0:
+                slope[i] *= left > 0
+                left = max(left, 0.0)
+            value[i] = left * left if kind == 2 else left
+            slope[i] *= -2 * y[i] * left if kind == 2 else -y[i]
+    elif kind == 3:  # logistic
+        for i in range(len(y)):
+            falling = math.exp(-abs(p[i]))
+            value[i] = math.log1p(falling) + max(-y[i] * p[i], 0.0)
+            slope[i] *= -y[i] * (falling if y[i] * p[i] > 0 else 1.0) / (1 + falling)
+    else:  # 1 + y (c sigmoid(a p + b) + d)
+        a, b, c, d = ((1.0, 0.0, -1.0, 0.0), (-0.5, 0.5, 1.0, 0.0), (2.0, 0.0, -2.0, 1.0))[kind - 4]
+        for i in range(len(y)):
+            p[i] = min(max(-a * p[i] - b, -700.0), 700.0)
+        _exponential(p, power)
+        for i in range(len(y)):
+            sigmoid = 1 / (1 + p[i])
+            value[i] = 1 + y[i] * (c * sigmoid + d)
+            slope[i] *= y[i] * c * a * (p[i] * sigmoid * sigmoid)
+
+
+@compiled
+def _exponential(x, power):  # type: ignore[no-untyped-def]
+    """In place, to rounding for sizes up to 700, in a loop that the processor can do several entries of at once."""
+    for i in range(len(x)):
+        n = math.floor(x[i] * 1.4426950408889634 + 0.5)
+        r = (x[i] - n * 0.6931471803691238) - n * 1.9082149292705877e-10
+        power[i] = (np.int64(n) + 1023) << 52
+        total = 1.0
+        for j in range(13, 0, -1):
+            total = 1 + total * r * (1 / j)
+        x[i] = total
+    twos = power.view(np.float64)
+    for i in range(len(x)):
+        x[i] *= twos[i]

@@ -14,6 +14,7 @@ from torch import Tensor
 from . import kernels
 from .losses import Loss
 from .readout import ReadOut
+from .task import binary_digits
 
 GOLDEN, FIRST, SECOND = (int(value) - 2**64 for value in (kernels.GOLDEN, kernels.FIRST, kernels.SECOND))
 CELLS = 2**24  # numbers in the inputs that are looked at together
@@ -51,18 +52,21 @@ class Inputs:
     def x(self, span: Span) -> Tensor:
         """Those inputs, (rows, examples, n) in {0, 1}."""
         epoch, start, stop = span
-        places = torch.arange(self.n, device=self.keys.device)
         index = torch.arange(start, stop, device=self.keys.device)
         if self.size:  # place in the epoch -> place in the training set -> input
             bits = (self.size - 1).bit_length()
             place = _permuted(index.expand(len(self.keys), -1), self.keys, epoch + 1, bits)
             while (outside := place >= self.size).any():
                 place = torch.where(outside, _permuted(place, self.keys, epoch + 1, bits), place)
-            return (_permuted(place, self.keys, 0, self.n).unsqueeze(-1) >> places) & 1
-        each = -(-self.n // kernels.WORD)  # words of sixty bits for an input
-        words = index.unsqueeze(1) * each + torch.arange(each, device=index.device) + 1  # (examples, words)
-        mixed = _mixed(self.keys.reshape(-1, 1, 1) + GOLDEN * words)
-        return (mixed[..., places // kernels.WORD] >> (places % kernels.WORD)) & 1
+            words = _permuted(place, self.keys, 0, self.n).unsqueeze(-1)
+        else:
+            each = -(-self.n // kernels.WORD)
+            numbers = index.unsqueeze(1) * each + torch.arange(each, device=index.device) + 1  # (examples, words)
+            words = _mixed(self.keys.reshape(-1, 1, 1) + GOLDEN * numbers)
+        shifts = torch.arange(0, kernels.WORD, kernels.GROUP, device=index.device)
+        codes = (words.unsqueeze(-1) >> shifts) % kernels.CODES
+        digits = binary_digits(torch.arange(kernels.CODES, device=index.device), kernels.GROUP).double()
+        return digits[codes.flatten(-2)[..., : -(-self.n // kernels.GROUP)]].flatten(-2)[..., : self.n]
 
 
 @kernels.fused(kernels.sum_mean)

@@ -61,14 +61,10 @@ class FFNN1(torch.nn.Module):
 
     Parameters
     ----------
-    inputs : int
-        number of inputs.
-    neurons : int
-        number of hidden neurons.
-    smoothing : float
-        b of the smoothed ReLU.
-    generator : torch.Generator, optional
-        draws the input weights and biases uniformly in :math:`\pm 1/\sqrt{\text{inputs}}`, the
+    inputs : number of inputs.
+    neurons : number of hidden neurons.
+    smoothing : b of the smoothed ReLU.
+    generator : draws the input weights and biases uniformly in :math:`\pm 1/\sqrt{\text{inputs}}`, the
         output weights in :math:`\pm 1/\sqrt{\text{neurons}}`; without one, everything starts at zero.
     """
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .attention import check_code, check_temperature
 from .losses import Function, checked, find_loss
 from .readout import ReadOut, check_smoothing
-from .sampled_heads import SAMPLED_LOSSES
+from .sampled_heads import check_sampled_loss
 from .task import number, whole
 
 HEADS = ("zigzag", "sampled", "product")
@@ -54,21 +54,21 @@ class Recipe:
             checked(self.head, "head", "f(s, k)", 1)
         elif self.head not in HEADS:
             raise ValueError(f"head must be one of {', '.join(HEADS)} or a function f(s, k), got {self.head!r}")
-        if self.head in ("zigzag", "product") or callable(self.head):
-            find_loss(self.loss)
-        elif self.loss not in SAMPLED_LOSSES:
-            raise ValueError(f"unknown loss {self.loss!r} for sampled attention; known: {', '.join(SAMPLED_LOSSES)}")
-        if (self.head == "sampled" and self.batch is not None) or (self.head == "product" and self.batch is None):
-            raise ValueError("the product head trains on batches, the sampled head on exact gradients")
-        if self.head == "product" and self.loss != "linear":
+        if self.head == "sampled":
+            check_sampled_loss(self.loss)
+        elif self.head == "product" and self.loss != "linear":
             raise ValueError(f"the product head minimises the linear loss, got {self.loss!r}")
+        else:
+            find_loss(self.loss)
+        if {"sampled": self.batch is not None, "product": self.batch is None}.get(str(self.head)):
+            raise ValueError("the product head trains on batches, the sampled head on exact gradients")
         if self.optimiser not in ("adam", "gd"):
             raise ValueError(f"optimiser must be adam or gd, got {self.optimiser!r}")
-        check_code(self.code)
         if not isinstance(self.square_of_mean, bool):
             raise ValueError(f"square_of_mean must be True or False, got {self.square_of_mean!r}")
         if self.cube_share is not None and (self.batch is None or number(self.cube_share, "cube_share") > 1):
             raise ValueError(f"cube_share must be in (0, 1] and goes with a batch, got {self.cube_share!r}")
+        check_code(self.code)
         plain = {
             "learning_rate": number(self.learning_rate, "learning_rate"),
             "temperature": check_temperature(self.temperature),
@@ -94,84 +94,35 @@ class Recipe:
         return self.temperature * n**self.temperature_power
 
 
-# 105 updates an epoch is 80 % of the 2^20 inputs in batches of 8000; every recipe of the paper and its
-# code gets the same number of updates, so that none fails for want of steps.
 def budget(updates: int, epochs: int) -> dict[str, int]:
     """Settings of a recipe for so many updates, rounded up to epochs of equal length, at most ``epochs`` of them."""
     each = -(-updates // epochs)
     return {"epochs": -(-updates // each), "updates_per_epoch": each}
 
 
-RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe(
-            name="theory",
-            about="Theorem 5 as stated: squared hinge, temperature 1/n, full-batch gradient descent",
-            loss="squared_hinge",
-            optimiser="gd",
-            learning_rate=0.1,
-            temperature_power=-1,
-            accuracy=1e-4,
-        ),
-        Recipe(
-            name="figure2",
-            about="the public code of November 2024: unsquared hinge of a sigmoid on the {0, 1} scale, minibatches",
-            loss="sigmoid_hinge_01",
-            optimiser="adam",
-            learning_rate=0.08,
-            smoothing=0.0,
-            batch=8000,
-            cube_share=0.8,
-        ),
-        Recipe(
-            name="figure2-population",
-            about="the same loss without sampling noise: exact population gradients",
-            loss="sigmoid_hinge_01",
-            optimiser="adam",
-            learning_rate=0.08,
-            smoothing=1e-3,
-        ),
-        Recipe(
-            name="figure2-signed",
-            about="the code's loss on the paper's own scale, labels and head in +-1, exact gradients",
-            loss="sigmoid_hinge",
-            optimiser="adam",
-            learning_rate=0.08,
-        ),
-        Recipe(
-            name="later-code",
-            about="the public code of May 2025: the square of the mean hinge, temperature n/4, large batches",
-            loss="hinge",
-            optimiser="adam",
-            learning_rate=0.1,
-            temperature=0.25,
-            temperature_power=1,
-            smoothing=0.0,
-            batch=80_000,
-            square_of_mean=True,
-        ),
-        Recipe(
-            name="repaired",
-            about="the repair: every head samples one position; minus the logarithm of the permanent, exact gradients",
-            loss="log",
-            head="sampled",
-            optimiser="adam",
-            learning_rate=0.3,
-            updates_per_epoch=50,
-        ),
-        Recipe(
-            name="product-head",
-            about="the same expectation from minibatches: the product of (1 - 2 v_i) instead of the zigzag",
-            loss="linear",
-            head="product",
-            optimiser="adam",
-            learning_rate=0.08,
-            batch=2000,
-            updates_per_epoch=50,
-        ),
-    )
-}
+# 105 updates an epoch is 80 % of the 2^20 inputs in batches of 8000; every recipe of the paper and its
+# code gets the same number of updates, so that none fails for want of steps.
+_ALL = (
+    Recipe("theory", "Theorem 5 as stated: squared hinge, temperature 1/n, full-batch gradient descent",
+           "squared_hinge", "gd", 0.1, temperature_power=-1, accuracy=1e-4),
+    Recipe("figure2",
+           "the public code of November 2024: unsquared hinge of a sigmoid on the {0, 1} scale, minibatches",
+           "sigmoid_hinge_01", "adam", 0.08, smoothing=0.0, batch=8000, cube_share=0.8),
+    Recipe("figure2-population", "the same loss without sampling noise: exact population gradients",
+           "sigmoid_hinge_01", "adam", 0.08, smoothing=1e-3),
+    Recipe("figure2-signed", "the code's loss on the paper's own scale, labels and head in +-1, exact gradients",
+           "sigmoid_hinge", "adam", 0.08),
+    Recipe("later-code", "the public code of May 2025: the square of the mean hinge, temperature n/4, large batches",
+           "hinge", "adam", 0.1, temperature=0.25, temperature_power=1, smoothing=0.0, batch=80_000,
+           square_of_mean=True),
+    Recipe("repaired",
+           "the repair: every head samples one position; minus the logarithm of the permanent, exact gradients",
+           "log", "adam", 0.3, head="sampled", updates_per_epoch=50),
+    Recipe("product-head",
+           "the same expectation from minibatches: the product of (1 - 2 v_i) instead of the zigzag",
+           "linear", "adam", 0.08, head="product", batch=2000, updates_per_epoch=50),
+)  # fmt: skip
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 """Every recipe by its name."""
 
 

@@ -28,28 +28,16 @@ ENUMERATION_LIMIT = 2**31  # bytes of the table of all inputs
 
 
 class Risk:
-    """Heads, and the expectation of what they read.
+    """Heads, and the expectation of what they read; of several tasks, the i-th judges row i of the directions."""
 
-    Parameters
-    ----------
-    task : Parity or sequence of them
-        with equal n and k; if there are several, row i of the directions is judged on task i.
-    temperature : float
-        of the softmax.
-    code : str
-        the positional code, see :func:`parity_lib.attention.positional_code`.
-    expectation : callable
-        attention (rows, heads, n) -> value (rows,) and gradient (rows, heads, n).
-    """
-
-    def __init__(
-        self, task: Parity | Sequence[Parity], temperature: float, code: str, expectation: Evaluation | None = None
-    ) -> None:
+    def __init__(self, task: Parity | Sequence[Parity], temperature: float, code: str) -> None:
         self.tasks = as_tasks(task)
         self.n, self.k = self.tasks[0].n, self.tasks[0].k
         self.temperature, self.code = check_temperature(temperature), check_code(code)
-        if expectation is not None:
-            self.expectation = expectation
+
+    def expectation(self, attention: Tensor) -> tuple[Tensor, Tensor]:
+        """Value (rows,) and gradient (rows, heads, n) as a function of the attention (rows, heads, n)."""
+        raise NotImplementedError
 
     def __call__(self, directions: Tensor) -> Tensor:
         """Risk of heads with the given directions: (..., heads, 2) -> (...), differentiable once."""
@@ -79,10 +67,8 @@ class Risk:
 
     def check_rows(self, attention: Tensor) -> None:
         if len(self.tasks) > 1 and attention.shape[:-2] != (len(self.tasks),):
-            raise ValueError(
-                f"directions must have shape ({len(self.tasks)}, heads, 2), one row per task, "
-                f"got {tuple(attention.shape[:-1])} and a pair or more"
-            )
+            wanted = f"directions must have shape ({len(self.tasks)}, heads, 2), one row per task"
+            raise ValueError(f"{wanted}, got {(*attention.shape[:-1], 2)}")
 
     def bits(self, rows: torch.Size, device: torch.device) -> Tensor:
         """Positions of B from 0 for each of the rows, ``(*rows, k)``."""
@@ -98,7 +84,6 @@ class AveragingRisk(Risk):
         self.by_weights = by_weights
 
     def expectation(self, attention: Tensor) -> tuple[Tensor, Tensor]:
-        """Value and gradient as a function of the attention (rows, heads, n)."""
         value, gradient = self.by_weights(position_weights(attention, self.k))
         return value, (gradient * (self.k / attention.shape[1])).unsqueeze(1).expand(attention.shape)
 
@@ -143,69 +128,48 @@ class PopulationRisk(SeriesRisk):
 
     Parameters
     ----------
-    task : Parity or sequence of them
-        with equal n and k (then row i of the directions is judged on task i).
-    loss : str or callable
-        a name in :data:`parity_lib.losses.LOSSES`, or any function f(label, prediction) of tensors.
-    temperature : float
-        :math:`\tau > 0` of the softmax.
-    smoothing : float
-        b of the smoothed ReLU; 0 is the ReLU.
-    code : str
-        the positional code, see :func:`parity_lib.attention.positional_code`.
-    readout : callable, optional
-        any function f(s, k) of the sum S that takes the place of the paper's head; it must be defined from -1 to k + 1.
-    accuracy : float, optional
-        wanted bound on the truncation error of the value. Default 1e-12 for smooth losses and
+    task : a parity, or a sequence of them with equal n and k (then row i of the directions is judged on task i).
+    loss : a name in :data:`parity_lib.losses.LOSSES`, or any function f(label, prediction) of tensors.
+    temperature : :math:`\tau > 0` of the softmax.
+    smoothing : b of the smoothed ReLU; 0 is the ReLU.
+    code : the positional code, see :func:`parity_lib.attention.positional_code`.
+    readout : any function f(s, k) of the sum S instead of the paper's head, defined from -1 to k + 1.
+    accuracy : wanted bound on the truncation error of the value. Default 1e-12 for smooth losses and
         1e-5 for losses with a kink, using at most 16 384 frequencies.
-    frequencies : int, optional
-        the number of frequencies M itself, instead of ``accuracy``.
+    frequencies : the number of frequencies M itself, instead of ``accuracy``.
 
     Attributes
     ----------
-    series : Series
-        the coefficients in use.
-    frequencies : int
-        M in use.
-    error_bound : float
-        bound on the truncation error of the value, for any directions. It rests on the decay of the coefficients
-        beyond the 131 072 that are computed, see :func:`parity_lib.series.fourier_series`; infinite for a loss that jumps.
+    series : the coefficients in use, ``frequencies`` of them.
+    error_bound : bound on the truncation error of the value, for any directions; beyond the 131 072 coefficients that
+        are computed it rests on their decay (:func:`parity_lib.series.fourier_series`). Infinite for a loss that jumps.
+    over_inputs : whether the mean over the inputs is taken instead, which has no such error: where 16 384 frequencies
+        do not reach ``accuracy`` and there are no more inputs than that (n <= 14).
 
     Notes
     -----
     A smooth loss with smoothing 1e-2 is exact to rounding with one or two hundred frequencies. With a
-    kink in the loss, or with smoothing 0, the series converges algebraically. Where 16 384 frequencies
-    do not reach ``accuracy`` and there are no more inputs than that (n <= 14), the mean over the inputs
-    is as cheap and has no error at all, so it is taken instead (``over_inputs``). Largest errors of the series measured
+    kink in the loss, or with smoothing 0, the series converges algebraically. Largest errors of the series measured
     at n = 12, k = 3 and temperatures down to 1/n^2, value and gradient (``benchmarks/accuracy.py``): squared
     hinge 7e-7 and 1e-3, or 3e-7 and 5e-2 with the ReLU; hinge 6e-6 and 2e-2, or 4e-5 and 7e-3 with the
     ReLU; sigmoid hinge with the ReLU 2e-9 and 6e-5.
 
-    The gradient of the hinge jumps wherever an input crosses the kink, and a finite series is smooth: no
-    number of frequencies makes it uniformly close. What holds, with u written as :math:`\frac12 \sum_j c_j
-    z_j` and the period T: an input at distance d from a kink where the slope jumps by J adds at most
+    The gradient of the hinge jumps wherever an input crosses the kink, and a finite series is smooth. An input at
+    distance d of :math:`u = \frac12 \sum_j c_j z_j` from a kink where the slope jumps by J adds at most
 
     .. math:: 2^{-n}\, \frac{J}{2} \min\left(\frac12, \frac{1}{\pi (M + 1) \sin(\pi d / T)}\right)
 
-    to the error of :math:`\partial R/\partial c_j`, by the tail of the sawtooth's series.
+    to the error of :math:`\partial R/\partial c_j`, by the tail of the sawtooth's series on the period T.
 
-    The precision is that of the directions. In float32 the value is off by less than 5e-6 and the gradient
-    by less than 2e-6 up to n = 100, and by 5e-5 and 3e-7 at n = 1000, where a parity signal of 1e-6 beside
-    a label-free force of 1e-2 is lost: use float64 there.
+    In float32 the value is off by less than 5e-6 and the gradient by less than 2e-6 up to n = 100, and by 5e-5 and
+    3e-7 at n = 1000, where a parity signal of 1e-6 beside a label-free force of 1e-2 is lost: use float64 there.
     """
 
     def __init__(
-        self,
-        task: Parity | Sequence[Parity],
-        loss: str | Loss | Function = "squared_hinge",
-        temperature: float = 1.0,
-        smoothing: float = 1e-2,
-        code: str = "circle",
-        *,
-        readout: ReadOut | None = None,
-        accuracy: float | None = None,
-        frequencies: int | None = None,
-    ) -> None:
+        self, task: Parity | Sequence[Parity], loss: str | Loss | Function = "squared_hinge",
+        temperature: float = 1.0, smoothing: float = 1e-2, code: str = "circle", *,
+        readout: ReadOut | None = None, accuracy: float | None = None, frequencies: int | None = None,
+    ) -> None:  # fmt: skip
         k = as_tasks(task)[0].k
         self.loss, self.readout, self.smoothing = find_loss(loss), find_readout(readout, smoothing, k), float(smoothing)
         series, self.over_inputs = fourier_series(self.loss, self.readout, k), False
@@ -226,15 +190,9 @@ class EnumeratedRisk(AveragingRisk):
     """The same risk as a mean over all 2^n inputs: the oracle for :class:`PopulationRisk`, with the same parameters."""
 
     def __init__(
-        self,
-        task: Parity | Sequence[Parity],
-        loss: str | Loss | Function = "squared_hinge",
-        temperature: float = 1.0,
-        smoothing: float = 1e-2,
-        code: str = "circle",
-        *,
-        readout: ReadOut | None = None,
-    ) -> None:
+        self, task: Parity | Sequence[Parity], loss: str | Loss | Function = "squared_hinge",
+        temperature: float = 1.0, smoothing: float = 1e-2, code: str = "circle", *, readout: ReadOut | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(task, temperature, code, self.over_inputs)
         self.loss, self.readout = find_loss(loss), find_readout(readout, smoothing, self.k)
         self.smoothing = float(smoothing)
@@ -270,33 +228,22 @@ class EnumeratedRisk(AveragingRisk):
 class MinibatchRisk(AveragingRisk):
     """Mean loss on a minibatch, drawn anew at every call; each row of directions has its own data.
 
+    Parameters are those of :class:`PopulationRisk`, and
+
     Parameters
     ----------
-    task, loss, temperature, smoothing, code, readout
-        as for :class:`PopulationRisk`.
-    batch : int
-        examples per call and row.
-    generators : sequence of torch.Generator
-        one per row, the source of its data.
-    cube_share : float, optional
-        None draws uniform inputs with replacement. A number in (0, 1] fixes for each row a
+    batch : examples per call and row.
+    generators : one per row, the source of its data.
+    cube_share : None draws uniform inputs with replacement. A number in (0, 1] fixes for each row a
         random share of all 2^n inputs and walks through it in shuffled epochs without replacement,
         as a data loader does; the last batch of an epoch is smaller.
     """
 
     def __init__(
-        self,
-        task: Parity | Sequence[Parity],
-        loss: str | Loss | Function,
-        temperature: float,
-        smoothing: float,
-        code: str = "circle",
-        *,
-        batch: int,
-        generators: Sequence[torch.Generator],
-        cube_share: float | None = None,
+        self, task: Parity | Sequence[Parity], loss: str | Loss | Function, temperature: float, smoothing: float,
+        code: str = "circle", *, batch: int, generators: Sequence[torch.Generator], cube_share: float | None = None,
         readout: ReadOut | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(task, temperature, code, self.over_batch)
         self.loss, self.readout = find_loss(loss), find_readout(readout, smoothing, self.k)
         self.inputs = drawn_inputs(self.n, batch, generators, cube_share)

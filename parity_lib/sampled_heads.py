@@ -27,12 +27,15 @@ from .risk import Risk, SeriesRisk, drawn_inputs
 from .series import Series
 from .task import Parity
 
-SAMPLED_LOSSES = {
-    "linear": "1 - perm",
-    "squared_hinge": "2 (1 - perm)",
-    "log": "-log perm",
-}
+SAMPLED_LOSSES = {"linear": "1 - perm", "squared_hinge": "2 (1 - perm)", "log": "-log perm"}
 MAX_PERMANENT = 16
+
+
+def check_sampled_loss(loss: object) -> str:
+    """The name of a loss of heads that sample, refused if there is none of that name."""
+    if not isinstance(loss, str) or loss not in SAMPLED_LOSSES:
+        raise ValueError(f"unknown loss {loss!r} for sampled attention; known: {', '.join(SAMPLED_LOSSES)}")
+    return loss
 
 
 def log_permanent(matrix: Tensor) -> Tensor:
@@ -74,10 +77,8 @@ class SampledAttentionRisk(Risk):
     def __init__(
         self, task: Parity | Sequence[Parity], loss: str = "log", temperature: float = 1.0, code: str = "circle"
     ) -> None:
-        if loss not in SAMPLED_LOSSES:
-            raise ValueError(f"unknown loss {loss!r} for sampled attention; known: {', '.join(SAMPLED_LOSSES)}")
         super().__init__(task, temperature, code)
-        self.sampled_loss = loss
+        self.sampled_loss = check_sampled_loss(loss)
 
     def of_attention(self, attention: Tensor) -> Tensor:
         """Risk of attention (..., k, n) -> (...)."""

@@ -132,7 +132,9 @@ def fourier_series(loss: Loss, readout: ReadOut, k: int) -> Series:
 
 
 @kernels.fused(kernels.trigonometric_sums)
-def trigonometric_sums(weights: Tensor, k: int, step: float, label_free: Tensor, parity: Tensor) -> tuple[Tensor, Tensor]:
+def trigonometric_sums(
+    weights: Tensor, k: int, step: float, label_free: Tensor, parity: Tensor
+) -> tuple[Tensor, Tensor]:
     r"""Both sums of the exact risk, and their gradient in closed form.
 
     With :math:`h_m = m h`, :math:`P_m = \prod_j \cos h_m c_j` and
@@ -149,19 +151,15 @@ def trigonometric_sums(weights: Tensor, k: int, step: float, label_free: Tensor,
 
     Parameters
     ----------
-    weights : Tensor
-        (rows, n), the k bits of B in the first k columns.
-    k : int
-        number of bits.
-    step : float
-        h.
-    label_free, parity : Tensor
-        :math:`\alpha_m` and :math:`\beta_m`, m = 1..M, (M,).
+    weights : (rows, n), the k bits of B in the first k columns.
+    k : number of bits.
+    step : h.
+    label_free : :math:`\alpha_m`, m = 1..M, (M,).
+    parity : :math:`\beta_m`, (M,).
 
     Returns
     -------
-    tuple of Tensor
-        value (rows,) and gradient (rows, n).
+    value (rows,) and gradient (rows, n).
     """
     rows, n = weights.shape
     half = step * torch.arange(1, len(parity) + 1, dtype=weights.dtype, device=weights.device)

@@ -22,10 +22,8 @@ class Parity:
 
     Parameters
     ----------
-    n : int
-        number of bits, at least 2.
-    bits : list of int
-        the positions in B, distinct, each in 1..n; kept in ascending order.
+    n : number of bits, at least 2.
+    bits : the positions in B, distinct, each in 1..n; kept in ascending order.
     """
 
     n: int

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from .attention import positional_code, soft_attention
 from .progress import track
-from .readout import ReadOut
 from .recipes import Recipe, find_recipe
 from .risk import Evaluation, MinibatchRisk, PopulationRisk
 from .sampled_heads import ProductHeadRisk, SampledAttentionRisk
@@ -79,15 +78,9 @@ def committed(attention: Tensor, tasks: Sequence[Parity]) -> Tensor:
 
 
 def train(
-    task: Parity | Sequence[Parity],
-    recipe: Recipe | str,
-    seeds: int | Iterable[int] = 1,
-    *,
-    heads: int | None = None,
-    device: str = "auto",
-    dtype: torch.dtype = torch.float64,
-    progress: bool = True,
-) -> Run:
+    task: Parity | Sequence[Parity], recipe: Recipe | str, seeds: int | Iterable[int] = 1, *,
+    heads: int | None = None, device: str = "auto", dtype: torch.dtype = torch.float64, progress: bool = True,
+) -> Run:  # fmt: skip
     r"""Train heads from the paper's random start, every seed in the same tensor.
 
     Each seed draws :math:`\omega_i \sim U[0, 2\pi]` and starts head i at
@@ -125,10 +118,8 @@ def train(
         for update, _ in enumerate(descent(evaluate, point, step, recipe.updates, recipe.name, progress), 1):
             if update % recipe.updates_per_epoch == 0:  # only here, so that a GPU need not wait at every step
                 if not point.abs().amax() < DIVERGED:
-                    raise FloatingPointError(
-                        f"training with {recipe.name} diverged before update {update}; "
-                        f"try a smaller learning rate than {recipe.learning_rate}"
-                    )
+                    advice = f"try a smaller learning rate than {recipe.learning_rate}"
+                    raise FloatingPointError(f"training with {recipe.name} diverged before update {update}; {advice}")
                 frames.append(point.clone())
                 risks.append(exact(point))
     risk = torch.stack(risks).cpu()
@@ -136,13 +127,9 @@ def train(
 
 
 def minimise(
-    objective: Callable[[Tensor], Tensor],
-    start: Tensor,
-    updates: int,
-    learning_rate: float,
-    label: str,
+    objective: Callable[[Tensor], Tensor], start: Tensor, updates: int, learning_rate: float, label: str,
     progress: bool = True,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Adam on any objective (rows, ...) -> (rows,): what the rows become, and their risk, (updates + 1, rows)."""
     point = start.detach().clone()
 
@@ -195,10 +182,9 @@ def population_risk(tasks: Sequence[Parity], recipe: Recipe) -> PopulationRisk |
     temperature = recipe.temperature_at(tasks[0].n)
     if recipe.head in ("sampled", "product"):
         return SampledAttentionRisk(tasks, str(recipe.loss), temperature, recipe.code)
-    return PopulationRisk(
-        tasks, recipe.loss, temperature, recipe.smoothing, recipe.code,
-        readout=_own_head(recipe), accuracy=recipe.accuracy,
-    )  # fmt: skip
+    own = recipe.head if callable(recipe.head) else None
+    setting = (tasks, recipe.loss, temperature, recipe.smoothing, recipe.code)
+    return PopulationRisk(*setting, readout=own, accuracy=recipe.accuracy)
 
 
 def initial_directions(seeds: Sequence[int], heads: int, n: int = 0, code: str = "circle") -> Tensor:
@@ -219,7 +205,7 @@ def resolve_device(device: str) -> torch.device:
     try:
         place = torch.device(device)
     except (RuntimeError, TypeError):
-        raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}") from None
+        place = torch.device("meta")
     if place.type not in ("cpu", "cuda"):
         raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
     if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
@@ -249,13 +235,8 @@ def _minibatches(
     }
     if recipe.head == "product":
         return ProductHeadRisk(tasks, temperature, recipe.code, **data)
-    return MinibatchRisk(
-        tasks, recipe.loss, temperature, recipe.smoothing, recipe.code, readout=_own_head(recipe), **data
-    )
-
-
-def _own_head(recipe: Recipe) -> ReadOut | None:
-    return recipe.head if callable(recipe.head) else None
+    own = recipe.head if callable(recipe.head) else None
+    return MinibatchRisk(tasks, recipe.loss, temperature, recipe.smoothing, recipe.code, readout=own, **data)
 
 
 def seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 import math
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 from gradients import assert_gradient_matches_differences, random_heads, value_and_gradient
@@ -287,7 +288,7 @@ def test_an_epoch_visits_every_training_input_once_and_the_last_batch_is_smaller
     for _ in range(2):
         batches = [risk.inputs.x(risk.inputs.advance(torch.zeros(2))) for _ in range(3)]
         assert [batch.shape for batch in batches] == [(2, 600, 11), (2, 600, 11), (2, 438, 11)]
-        epochs.append(torch.cat(batches, dim=1) @ 2 ** torch.arange(11))
+        epochs.append(torch.cat(batches, dim=1).long() @ 2 ** torch.arange(11))
     for row in range(2):
         assert len(epochs[0][row].unique()) == 1638
         assert torch.equal(epochs[0][row].sort().values, epochs[1][row].sort().values)
@@ -327,6 +328,23 @@ def test_bad_settings_are_refused_in_one_sentence(build, sentence):
     with pytest.raises(ValueError) as error:
         build(Parity(8, (1, 4)))
     assert str(error.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("weights", [[100.0] * 8, [-1.0] * 8, [3, -1.0, 0, 0, 0, 0, 0, 0], [0.3] * 8])
+def test_weights_that_are_not_those_of_heads_are_refused_by_the_series(weights):
+    for risk in (PopulationRisk(Parity(8, (1, 4)), "tanh"), PopulationRisk(Parity(8, (1, 4)), "hinge")):
+        with pytest.raises(ValueError, match="weights must not be negative and must sum to k = 2"):
+            risk.of_weights(torch.tensor(weights, dtype=torch.float64))
+    assert EnumeratedRisk(Parity(8, (1, 4)), "tanh").of_weights(torch.tensor(weights).double()).isfinite()
+
+
+def test_settings_of_numpy_and_torch_are_numbers():
+    task, heads = Parity(8, (1, 4)), random_heads(1, 2, seed=0)
+    plain = PopulationRisk(task, "tanh", 0.5, 0.25, frequencies=40)(heads)
+    for kind in (np.float32, np.float64, torch.tensor):
+        assert torch.equal(PopulationRisk(task, "tanh", kind(0.5), kind(0.25), frequencies=np.int64(40))(heads), plain)
+    with pytest.raises(ValueError, match="temperature must be a positive finite number, got True"):
+        PopulationRisk(task, "tanh", True)
 
 
 def test_the_worked_example_of_the_book():

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -64,3 +65,20 @@ def test_bad_tasks_are_refused_in_one_sentence(n, bits, sentence):
 def test_more_bits_than_positions_are_refused_when_drawing():
     with pytest.raises(ValueError, match=r"k must be a whole number in 1\.\.4, got 5"):
         Parity.random(4, 5, torch.Generator())
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, torch.tensor, int])
+def test_numbers_of_numpy_and_torch_are_numbers(kind):
+    assert Parity(kind(20), [kind(8), kind(11)]) == Parity(20, (8, 11))
+    assert Parity(20, np.array([8, 11])) == Parity(20, torch.tensor([8, 11])) == Parity(20, range(8, 12, 3))
+    assert type(Parity(kind(20), [kind(8)]).n) is int and type(Parity(20, [kind(8)]).bits[0]) is int
+    assert Parity.random(kind(9), kind(2), torch.Generator()).k == 2
+    assert Parity(5, (1,)).sample(kind(3), torch.Generator()).shape == (3, 5)
+
+
+@pytest.mark.parametrize("x", [[[1.0, -1.0, 1.0]], [[0.0, 5.0, 0.0]], [[0.5, 0.0, 1.0]], [[float("nan"), 0.0, 0.0]]])
+def test_labels_of_inputs_that_are_not_bits_are_refused(x):
+    with pytest.raises(ValueError, match="inputs must be 0 or 1, got numbers from"):
+        Parity(3, (1, 2)).labels(torch.tensor(x))
+    assert Parity(3, (1, 2)).labels(torch.zeros(0, 3)).shape == (0,)
+    assert Parity(3, (1, 2)).labels(torch.tensor([[True, False, True]])).tolist() == [-1]

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -197,12 +198,28 @@ def test_progress_goes_to_whoever_listens(monkeypatch):
         (lambda: replace(RECIPES["product-head"], batch=None), "the product head trains on batches"),
         (lambda: replace(RECIPES["theory"], epochs=0), "epochs must be a whole number of at least 1, got 0"),
         (lambda: replace(RECIPES["theory"], temperature=0.0), "temperature must be a positive finite number"),
+        (lambda: replace(RECIPES["theory"], epochs=10**18), "a recipe must have at most 10000000 updates, got 105000"),
+        (lambda: replace(RECIPES["theory"], accuracy=-1), "accuracy must be a positive finite number, got -1"),
+        (lambda: replace(RECIPES["theory"], code="nope"), "unknown positional code 'nope'; known: circle, powers"),
+        (lambda: replace(RECIPES["theory"], cube_share=0.5), "cube_share must be in (0, 1] and goes with a batch"),
+        (lambda: replace(RECIPES["figure2"], cube_share="a"), "cube_share must be a positive finite number, got 'a'"),
+        (lambda: replace(RECIPES["theory"], square_of_mean="no"), "square_of_mean must be True or False, got 'no'"),
+        (lambda: replace(RECIPES["repaired"], loss="tanh"), "unknown loss 'tanh' for sampled attention; known: linear"),
+        (lambda: replace(RECIPES["product-head"], loss="log"), "the product head minimises the linear loss, got 'log'"),
     ],
 )
 def test_bad_calls_are_refused_in_one_sentence(call, sentence):
     with pytest.raises(ValueError) as error:
         call()
     assert str(error.value).startswith(sentence)
+
+
+def test_seeds_and_settings_of_numpy_and_torch_are_numbers():
+    recipe = short("figure2-signed", temperature=np.float32(1), learning_rate=torch.tensor(0.25))
+    plain = train(LEFT, short("figure2-signed", learning_rate=0.25), seeds=[0, 1, 2], progress=False)
+    for seeds in (np.arange(3), torch.arange(3), np.int64(3), range(3)):
+        assert torch.equal(train(LEFT, recipe, seeds=seeds, progress=False).directions, plain.directions)
+    assert recipe == short("figure2-signed", learning_rate=0.25) and type(recipe.temperature) is float
 
 
 def test_divergence_is_an_error_that_names_the_rate():

@@ -43,6 +43,17 @@ def after_step(task, table, strength):
 # Proposition 1
 
 
+@pytest.mark.parametrize("d", [4, 8, 12])
+def test_the_moments_behind_the_step(d):
+    """E|S|^3 = 2d E|S|, and the third Fourier coefficient of the majority is -M/(d - 1)."""
+    x = SparseXOR(d, 1, 2).cube()
+    total = x.sum(-1)
+    assert float((total.abs() ** 3).mean()) == pytest.approx(2 * d * float(total.abs().mean()))
+    third = float((x[:, :3].prod(-1) * total.sign()).mean())
+    assert third == pytest.approx(-theorem.majority(d) / (d - 1))
+    assert float((total == 0).double().mean()) == pytest.approx(theorem.majority(d))
+
+
 @pytest.mark.parametrize(("d", "m", "strength"), SMALL)
 def test_step_1_the_query_is_the_pair_and_its_two_scores_are_equal(d, m, strength):
     task, table, _ = draw(d, "characters", 3, m)

@@ -395,7 +395,6 @@ class Arm:
 
 ARMS = (
     Arm("two heads", "product", random=True, heads=2),
-    Arm("two heads, quadratic", "quadratic", random=True, heads=2),
     Arm("one head", "quadratic", random=True, heads=1),
     Arm("even split, quadratic", "quadratic", random=False, heads=1),
     Arm("even split", "tent", random=False, heads=1),

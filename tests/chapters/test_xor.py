@@ -361,7 +361,7 @@ def test_two_heads_recover_and_solve_from_samples_and_one_head_seldom_solves():
 
 
 def test_an_arm_with_one_head_is_two_equal_ones_that_take_twice_the_step():
-    one, two = lab.ARMS[2], lab.ARMS[1]
+    one, two = lab.ARMS[1], lab.ARMS[0]
     drawn = normal(2, 5)
     assert torch.equal(one.start(drawn)[0], one.start(drawn)[1]) and torch.equal(two.start(drawn), drawn)
     assert one.step(64, 4.0, 30.0) == 2 * two.step(64, 4.0, 30.0)

@@ -91,6 +91,6 @@ def settings(frame: pd.DataFrame) -> Figure:
     sns.move_legend(ax, "upper left", bbox_to_anchor=(1.01, 1), title="temperature")
     warm = frame[(frame["temperature"] == "1") | (frame["loss"] == "-log perm")]["committed"].mean()
     flat = frame[(frame["temperature"] == "1/n") & (frame["loss"] != "-log perm")]["committed"].mean()
-    text = "Nothing but sampling is needed, except that a cold start needs the logarithm"
+    text = "Only sampling is needed, and at a cold start the logarithm"
     ax.set_title(text if warm > 0.95 and flat < 0.5 else "The repair in every setting", x=-0.35)
     return fig

@@ -39,7 +39,7 @@ def title(fig):
         (lambda: figures.saddles(POINTS.assign(least=-0.01)), "Stationary points and their way down"),
         (lambda: figures.recovery(LOOKS), "Beyond one half the heads are never misread"),
         (lambda: figures.recovery(LOOKS.assign(perm=0.7)), "Permanent and arg-max"),
-        (lambda: figures.settings(SETTINGS), "Nothing but sampling is needed, except that a cold start needs the logarithm"),
+        (lambda: figures.settings(SETTINGS), "Only sampling is needed, and at a cold start the logarithm"),
         (lambda: figures.settings(SETTINGS.assign(committed=True)), "The repair in every setting"),
     ],
 )  # fmt: skip

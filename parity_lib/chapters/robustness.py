@@ -304,7 +304,7 @@ LADDER = {
     "best": "... the best of several starts",
     "signed powers": "... a code of many frequencies",
     "cosine": "a cosine instead of the zigzag",
-    "cosine powers": "... a code of many frequencies",
+    "cosine powers": "... and a code of many frequencies",
     "sampled": "heads that sample",
     "product": "heads that sample, from batches",
 }

@@ -33,6 +33,7 @@ class Risk:
     def __init__(self, task: Parity | Sequence[Parity], temperature: float, code: str) -> None:
         self.tasks = as_tasks(task)
         self.n, self.k = self.tasks[0].n, self.tasks[0].k
+        self._bits = torch.tensor([task.indices for task in self.tasks])
         self.temperature, self.code = check_temperature(temperature), check_code(code)
 
     def expectation(self, attention: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,7 +73,7 @@ class Risk:
 
     def bits(self, rows: torch.Size, device: torch.device) -> Tensor:
         """Positions of B from 0 for each of the rows, ``(*rows, k)``."""
-        bits = torch.tensor([task.indices for task in self.tasks], device=device)
+        bits = self._bits.to(device)
         return (bits if len(bits) > 1 else bits[0]).expand(*rows, -1)
 
 

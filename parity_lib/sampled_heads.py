@@ -17,6 +17,7 @@ Half-way stands the *cosine head*: it averages as the paper's does, but its read
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations
 
 import torch
@@ -56,15 +57,23 @@ def log_permanent(matrix: Tensor) -> Tensor:
     scale = matrix.amax(-1, keepdim=True)
     rows = matrix / scale
     total = rows.new_ones(*rows.shape[:-2], 1)
-    before: dict[tuple[int, ...], int] = {(): 0}
-    for i in range(k):
-        subsets = list(combinations(range(k), i + 1))
-        rest = torch.tensor([[before[s[:p] + s[p + 1 :]] for p in range(i + 1)] for s in subsets], device=rows.device)
-        columns = torch.tensor(subsets, device=rows.device)
+    for i, (columns, rest) in enumerate(_subsets(k, rows.device)):
         total = (rows[..., i, :][..., columns] * total[..., rest]).sum(-1)
-        before = {subset: index for index, subset in enumerate(subsets)}
     total = total.clamp_min(tiny)  # a permanent that underflows stays finite
     return total.squeeze(-1).log() + scale.squeeze(-1).log().sum(-1)
+
+
+@lru_cache(maxsize=32)
+def _subsets(k: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """For every size: the sets of columns, and where each of them without one column stands among the smaller ones."""
+    steps = []
+    before: dict[tuple[int, ...], int] = {(): 0}
+    for size in range(1, k + 1):
+        subsets = list(combinations(range(k), size))
+        rest = [[before[s[:p] + s[p + 1 :]] for p in range(size)] for s in subsets]
+        steps.append((torch.tensor(subsets, device=device), torch.tensor(rest, device=device)))
+        before = {subset: index for index, subset in enumerate(subsets)}
+    return steps
 
 
 class SampledAttentionRisk(Risk):

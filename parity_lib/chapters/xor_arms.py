@@ -573,8 +573,8 @@ def judge_one_step(bounds: pd.DataFrame, any_length: pd.DataFrame) -> Verdict:
     }  # fmt: skip
     if not agrees or not tail:
         return Verdict("open", "measured", numbers, "our step from zero does not do it, the paper's may")
-    most = f"all but at most {100 * at.proved.max():.2g} % of embeddings"
-    said = f"from zero with strength {factor:g} ln d: every pair and every input at once, for {most}"
+    most = f"every pair and every input at once, for all but at most {100 * at.proved.max():.2g} % of embeddings"
+    said = f"from zero, where the two heads are copies, with strength {factor:g} ln d: {most}"
     if len(tail) < len(lengths):
         return Verdict("narrower range", "proved", numbers, f"{said}, from d = {tail[0]} on")
     return Verdict("holds", "proved", numbers, said)
@@ -588,7 +588,7 @@ def judge_random_start(starts: pd.DataFrame, spreads: Sequence[float] = (0.35, 0
     numbers = {f"d = {row.d}, spread {row.spread:g}": wilson(row.successes, row.trials) for row in found.itertuples()}
     weak = found.d[found.low <= ENOUGH]
     tail = [d for d in sorted(found.d.unique()) if d > (weak.max() if len(weak) else 0)]
-    said = f"with a step of {factor:g} d^2 ln d, in more than {ENOUGH:.0%} of draws"
+    said = f"with a step of {factor:g} d^2 ln d, in more than {100 * ENOUGH:.0f} % of draws"
     if not tail:
         return Verdict("open", "measured", numbers, "our step from a random start does not do it, the paper's may")
     if len(weak):

@@ -87,6 +87,19 @@ def test_the_sampled_risk_of_any_loss_is_the_mean_over_the_draws_of_the_heads():
     assert float(mean) == pytest.approx(float(SampledAttentionRisk(task, "squared_hinge")(directions)), abs=1e-12)
 
 
+def test_the_product_head_on_a_batch_is_multi_affine_too():
+    """One example of it: the Laplacian of the batch's loss follows from its slope, noisy labels or not."""
+    x = torch.randint(2, (9, 7), generator=torch.Generator().manual_seed(1)).to(torch.float64)
+    y = torch.randint(2, (9,), generator=torch.Generator().manual_seed(2)).to(torch.float64) * 2 - 1
+    codes = positional_code(7)
+
+    def loss(directions):
+        read = torch.softmax(directions @ codes.T, -1) @ x.T  # (heads, examples)
+        return (1 - y * (1 - 2 * read).prod(0)).mean()
+
+    assert sampling.laplacian_residual(loss, gaussian(4, 3, 2), codes, 1.0) < 1e-10
+
+
 # Strict saddles
 
 

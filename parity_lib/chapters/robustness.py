@@ -510,8 +510,8 @@ def judge_any_k(frame: pd.DataFrame, threshold: float = 0.5) -> Verdict:
     works = [str(k) for k, found in best.items() if found.low > threshold]
     instead = []
     if as_stated != "holds":
-        instead += [f"as stated, k = {' and '.join(works)}, the smoothing chosen well"] if works else []
-        instead += [f"{WORDS[name]}, every k tried" for name, found in others.items() if found.low > threshold]
+        instead += [f"k = {' and '.join(works)} with a suitable smoothing"] if works else []
+        instead += [f"every k tried {WORDS[name]}" for name, found in others.items() if found.low > threshold]
     numbers: dict[str, Rate] = {f"as stated, k = {k}": found for k, found in best.items()}
     numbers |= {f"{name}, worst k": found for name, found in others.items()}
     return Verdict(as_stated, "measured", numbers, "; ".join(instead))

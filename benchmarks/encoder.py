@@ -1,45 +1,50 @@
-"""Stacked encoders against a loop over torch's own.
+"""One training step of the chapter's encoders: fused, by the reference in torch, and by torch's own modules.
 
-Both train the same models on the same inputs, one thread, float32: forward, gradient and an AdamW update.
+All train the same model on the same inputs, one thread, float32: forward, gradient and an AdamW update.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from timing import in_turns
 
-from parity_lib.chapters.encoder import Encoder, LiteralEncoder, keep_freed_memory
-from parity_lib.training import adam
+from parity_lib.chapters import encoder_reference
+from parity_lib.chapters.encoder import Encoder, LiteralEncoder, predict, train_steps
 
-MODELS, BATCH, RATE, DECAY = 16, 64, 1e-3, 0.1
+BATCH, RATE, DECAY = 64, 1e-3, 0.1
 
 
 def compare(n: int, rounds: int = 15) -> dict:
-    """Milliseconds per model and step of both."""
-    keep_freed_memory()
-    encoder = Encoder(n)
-    rows = encoder.start(range(MODELS))
-    literal = [LiteralEncoder.of_row(encoder, row) for row in rows]
-    optimisers = [torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY) for model in literal]
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randint(2, (MODELS, BATCH, n), generator=generator, dtype=torch.float32)
-    y = x.sum(-1) % 2
+    """Milliseconds per model and step of the three."""
+    encoder, generator = Encoder(n), torch.Generator().manual_seed(0)
+    start = encoder.start(0)
+    x = torch.randint(2, (BATCH, n), generator=generator, dtype=torch.float32)
+    y, codes = (x.sum(-1) % 2), encoder.codes(x)
+    literal = LiteralEncoder.of_row(encoder, start)
+    optimiser = torch.optim.AdamW(literal.parameters(), lr=RATE, weight_decay=DECAY)
     with torch.no_grad():
-        difference = max(float((encoder(rows, x)[i] - model(x[i])).abs().max()) for i, model in enumerate(literal))
-    rows.requires_grad_()
-    step = adam(1.0)
+        difference = float(np.abs(predict(start.numpy(), codes, n, encoder.width) - literal(x).numpy()).max())
+    none, loss = np.empty((0, encoder.numbers), np.float32), np.empty(1, np.float32)
+    states = {way: [np.zeros(encoder.numbers, np.float32) for _ in range(3)] for way in ("fused", "reference")}
+    for state in states.values():
+        state[0][:] = start.numpy()
 
-    def stacked() -> None:
-        (gradient,) = torch.autograd.grad((encoder(rows, x) - y).square().mean(-1).sum(), rows)
-        with torch.no_grad():
-            rows.mul_(1 - RATE * DECAY).sub_(step(gradient), alpha=RATE)
+    def step(way: str, steps) -> None:
+        rates = np.array([RATE])
+        steps(*states[way], 0, codes[None], y.numpy()[None], rates, DECAY, none, n, encoder.width, loss)
 
-    def loop() -> None:
-        for model, optimiser, inputs, targets in zip(literal, optimisers, x, y, strict=True):
-            optimiser.zero_grad()
-            (model(inputs) - targets).square().mean().backward()
-            optimiser.step()
+    def modules() -> None:
+        optimiser.zero_grad()
+        (literal(x) - y).square().mean().backward()
+        optimiser.step()
 
-    times = in_turns({"stacked": stacked, "loop": loop}, rounds, steps=3)
-    ms = {f"{name}, ms per model": taken / MODELS for name, taken in times.items()}
-    return {"n": n, **ms, "times faster": times["loop"] / times["stacked"], "largest difference": difference}
+    ways = {
+        "fused": lambda: step("fused", train_steps),
+        "reference": lambda: step("reference", encoder_reference.train_steps),
+        "nn.TransformerEncoder": modules,
+    }
+    times = in_turns(ways, rounds, steps=3)
+    ms = {f"{name}, ms": taken for name, taken in times.items()}
+    faster = times["nn.TransformerEncoder"] / times["fused"]
+    return {"n": n, **ms, "times faster": faster, "largest difference": difference}

@@ -1,230 +1,142 @@
-r"""Many small transformer encoders as one stacked tensor (chapter ``sensitivity``).
+"""Small transformer encoders for n bits: start, training and the authors' metrics (chapter ``sensitivity``).
 
-The model of Hahn and Rofin: two post-norm layers with two heads and a feed-forward part as wide as the model,
-token and learned position embedding side by side (d/2 each), no mask, and a linear read-out of the last position,
-
-.. math::
-    h^{(0)}_i = (e_{x_i}, p_i), \quad
-    u = \mathrm{LN}(h + \mathrm{Att}(h)), \quad
-    h' = \mathrm{LN}(u + W_2\,\mathrm{relu}(W_1 u + b_1) + b_2), \quad
-    \hat y = w \cdot h^{(2)}_n + b .
-
-All parameters of a model are one row of a matrix (models, numbers), so that a perturbation, a norm or an update is
-one line. Three exact shortcuts make a step fast: the first layer meets only 2n different vectors, so its scores and
-values are computed once per (bit, position); only the last position of the second layer is needed; and its keys
-and values are folded into the query and the output, so they are never formed.
+The model is written down in :mod:`parity_lib.chapters.encoder_reference`. All its parameters are one row of numbers,
+so that a perturbation, a norm or an update is one line, and many models are the rows of a matrix. Training and
+measuring call an *engine*: the fused steps of :mod:`parity_lib.chapters.encoder_kernel` where numba is there, the
+reference elsewhere.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..kernels import numba
 from ..progress import track
-from ..training import adam, one_thread_per_process, seed_list
+from ..training import one_thread_per_process, seed_list
+from . import encoder_kernel, encoder_reference
 from .boolean import Function, cube
+from .encoder_reference import HEADS, shapes, views
 
-HEADS = 2
+# The one choice of an engine: the fused steps, or the reference where numba is not there.
+predict = encoder_reference.predict if numba is None else encoder_kernel.predict
+blowups = encoder_reference.blowups if numba is None else encoder_kernel.blowups
+train_steps = encoder_reference.train_steps if numba is None else encoder_kernel.train_steps
+
 DATA_SEED = 2**41  # a model's inputs come from another stream than its start
-CHUNK = 50  # steps whose inputs are drawn at once
-MEASURE_MEMORY = 2**28  # bytes that a measurement's forward pass may take
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # names of glibc's malloc.h
+CHUNK = 50  # updates between two looks at a run
+LEARNED = 0.01  # loss on fresh inputs, averaged over a chunk, below which a run has learned
+NEXT_BIT = 0.03  # the same, for one more free bit
+LOST, PATIENCE = 0.2, 10  # a run above this for so many chunks goes back to where it was good
+MEASURE_MEMORY = 2**27  # bytes that a measurement's forward pass may take
+CUBE_BITS = 14  # up to here loss and blowup are over all inputs, beyond over as many at random
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """The shape of an encoder for n bits, and its forward pass for a stack of models.
+    """The shape of an encoder.
 
     Parameters
     ----------
-    n : number of bits.   width : d, even: half of it is the token's, half the position's, and each head's.
+    n : number of bits
+    width : d, even; half of it is the token's, half the position's, and each head's
     """
 
     n: int
     width: int = 32
 
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+        if self.n < 1:
             raise ValueError(f"n must be a whole number of at least 1, got {self.n!r}")
-        if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 2 or self.width % HEADS:
+        if self.width < 2 or self.width % HEADS:
             raise ValueError(f"width must be an even whole number of at least 2, got {self.width!r}")
 
     @cached_property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name to shape of every parameter, in the order of a row; the position embedding comes first."""
-        d = self.width
-        layer = {
-            "in_weight": (3 * d, d),
-            "in_bias": (3 * d,),
-            "out_weight": (d, d),
-            "out_bias": (d,),
-            "norm1_gain": (d,),
-            "norm1_bias": (d,),
-            "up_weight": (d, d),
-            "up_bias": (d,),
-            "down_weight": (d, d),
-            "down_bias": (d,),
-            "norm2_gain": (d,),
-            "norm2_bias": (d,),
-        }
-        layers = {f"{name}{i}": shape for i in (1, 2) for name, shape in layer.items()}
-        return {"position": (self.n, d // 2), "token": (2, d // 2), **layers, "read_weight": (d,), "read_bias": (1,)}
+    def numbers(self) -> int:
+        """Parameters of one model, the position embedding included."""
+        return sum(map(math.prod, shapes(self.n, self.width).values()))
 
     @property
     def positions(self) -> int:
         """How many numbers at the start of a row are the position embedding, which no metric counts."""
-        return math.prod(self.shapes["position"])
+        return self.n * self.width // 2
 
-    @property
-    def numbers(self) -> int:
-        """Parameters of one model, the position embedding included."""
-        return sum(map(math.prod, self.shapes.values()))
+    def views(self, row: Tensor) -> dict[str, Tensor]:
+        """The parameters of a row (numbers,) by name, as views of it."""
+        return views(row, self.n, self.width)
 
-    def views(self, rows: Tensor) -> dict[str, Tensor]:
-        """The parameters by name, each (models, ...), as views of the rows (models, numbers)."""
-        parts = rows.split([math.prod(shape) for shape in self.shapes.values()], dim=-1)
-        return {name: part.unflatten(-1, shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
-
-    def start(self, seeds: Iterable[int], position_scale: float = 0.1, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Random starts, (seeds, numbers): as torch initialises its layers, each layer on its own.
+    def start(self, seed: int, position_scale: float = 0.1) -> Tensor:
+        """A random start (numbers,), float32: as torch initialises its layers, each layer on its own.
 
         Embeddings are Gaussian, those of the positions with standard deviation ``position_scale``.
         """
-        seeds = list(seeds)
-        rows = torch.zeros(len(seeds), self.numbers, dtype=torch.float64)
-        views, d = self.views(rows), self.width
-        bounds = {"in": math.sqrt(6 / (4 * d)), "out": d**-0.5, "up": d**-0.5, "down": d**-0.5, "read": d**-0.5}
-        for row, seed in enumerate(seeds):
-            generator = torch.Generator().manual_seed(seed)
-            for name, view in views.items():
-                part, kind = name.rstrip("12").split("_") if "_" in name else (name, "gaussian")
-                if kind == "gain":
-                    view[row] = 1
-                elif kind == "gaussian":
-                    view[row].normal_(0, position_scale if part == "position" else 1, generator=generator)
-                elif kind == "weight" or part in ("up", "down", "read"):
-                    view[row].uniform_(-bounds[part], bounds[part], generator=generator)
-        return rows.to(dtype)
+        generator, row = torch.Generator().manual_seed(seed), torch.zeros(self.numbers, dtype=torch.float64)
+        gaussian = {"position": position_scale, "token": 1.0}
+        narrow, wide = self.width**-0.5, math.sqrt(6 / (4 * self.width))
+        uniform = dict(in_weight=wide, out_weight=narrow, up_weight=narrow, up_bias=narrow, down_weight=narrow,  # noqa: C408
+                       down_bias=narrow, read_weight=narrow, read_bias=narrow)  # fmt: skip
+        for name, view in self.views(row).items():
+            kind = name.rstrip("12")
+            if kind in gaussian:
+                view.normal_(0, gaussian[kind], generator=generator)
+            elif kind in uniform:
+                view.uniform_(-uniform[kind], uniform[kind], generator=generator)
+            elif kind.endswith("gain"):
+                view.fill_(1)
+        return row.float()
 
-    def __call__(self, rows: Tensor, x: Tensor, norm_inputs: list[Tensor] | None = None) -> Tensor:
-        """Predictions of every model on its own inputs: (models, numbers), (models, batch, n) -> (models, batch).
+    def codes(self, x: Tensor) -> np.ndarray:
+        """Bits (..., n) as the engine has them, 2 i + bit."""
+        return (2 * torch.arange(self.n) + x.long()).to(torch.int32).numpy()
 
-        What enters each of the four layer norms is appended to ``norm_inputs``: (models, n, batch, d) twice for the
-        first layer, (models, 1, batch, d) twice for the second, of which only the last position is computed.
-        """
-        p = self.views(rows)
-        tokens = self._tokens(p)
-        own = torch.stack([1 - x.mT, x.mT], -1)  # which bit a position has, (models, n, batch, 2)
-        attended = self._attend_first(p, tokens, own)
-        h = (own.flatten(0, 1) @ (tokens + p["out_bias1"][:, None, None]).flatten(0, 1)).view_as(attended)
-        h = _rest_of_layer(p, 1, h, attended, norm_inputs)
-        last = _affine(p, "norm21", h[:, -1:])
-        h = _rest_of_layer(p, 2, last + p["out_bias2"][:, None, None], self._attend_last(p, h, last), norm_inputs)
-        last = _affine(p, "norm22", h).squeeze(1)
-        return (last @ p["read_weight"].unsqueeze(-1)).squeeze(-1) + p["read_bias"]
-
-    def _tokens(self, p: dict[str, Tensor]) -> Tensor:
-        """Embedding of both bits at every position, (models, n, 2, d)."""
-        token = p["token"].unsqueeze(1).expand(-1, self.n, -1, -1)
-        return torch.cat([token, p["position"].unsqueeze(2).expand(-1, -1, 2, -1)], -1)
-
-    def _attend_first(self, p: dict[str, Tensor], tokens: Tensor, own: Tensor) -> Tensor:
-        """What the heads of layer 1 read, (models, n, batch, d): one product of the inputs with a table.
-
-        For each query and key among the 2n vectors the table holds exp(score) times the value, and exp(score); summed
-        over those that are there they give numerator and denominator of the softmax.
-        """
-        models, n, size = len(tokens), self.n, self.width // HEADS
-        qkv = tokens.flatten(1, 2) @ p["in_weight1"].mT
-        q, k, v = qkv.unflatten(-1, (3, HEADS, size)).permute(2, 0, 3, 1, 4)  # (models, heads, 2n, size) each
-        bias = p["in_bias1"].view(models, 3, HEADS, 1, size)
-        # The softmax does not see a bias of the keys; leaving it out keeps rounding noise from its gradient.
-        scores = ((q + bias[:, 0]) @ k.mT) * size**-0.5
-        # For any input some key reaches this shift, so the denominator is at least 1.
-        shift = scores.detach().unflatten(-1, (n, 2)).amin(-1).amax(-1, keepdim=True)
-        weight = (scores - shift).exp().permute(0, 2, 3, 1).reshape(models * n, 4 * n, HEADS, 1)
-        value = (v + bias[:, 2]).transpose(1, 2).unsqueeze(1).expand(-1, 2 * n, -1, -1, -1)
-        table = torch.cat([weight * value.reshape(models * n, 4 * n, HEADS, size), weight], -1)
-        keys = own.transpose(1, 2).flatten(2).unsqueeze(1).unsqueeze(3)  # (models, 1, batch, 1, 2n)
-        there = (own.unsqueeze(-1) * keys).flatten(3).flatten(0, 1)  # pairs that are there, (models x n, batch, 4n)
-        read, total = (there @ table.flatten(2)).unflatten(-1, (HEADS, size + 1)).split([size, 1], -1)
-        return (read * total.reciprocal()).view(models, n, -1, self.width)
-
-    def _attend_last(self, p: dict[str, Tensor], h: Tensor, last: Tensor) -> Tensor:
-        """What the heads of layer 2 read at the last position, from normalised h (models, n, batch, d)."""
-        models, _, batch, d = h.shape
-        size = d // HEADS
-        query, key, value = p["in_weight2"].unflatten(1, (3, HEADS, size)).unbind(1)
-        query_bias, _, value_bias = p["in_bias2"].unflatten(1, (3, 1, d)).unbind(1)
-        gain = p["norm2_gain1"].view(models, 1, 1, d)
-        q = torch.baddbmm(query_bias, last.squeeze(1), query.flatten(1, 2).mT).unflatten(-1, (HEADS, size))
-        # <q, W_k (gain * h + bias)> = <gain * W_k^T q, h> + a constant that the softmax does not see
-        folded = torch.einsum("mbhs,mhsd->mbhd", q, key) * (gain * size**-0.5)
-        h = h.transpose(1, 2).flatten(0, 1)
-        attention = (folded.flatten(0, 1) @ h.mT).softmax(-1)  # (models x batch, heads, n)
-        read = (attention @ h).view(models, batch, HEADS, d)
-        read = torch.addcmul(p["norm2_bias1"].view(models, 1, 1, d), read, gain)
-        return (torch.einsum("mbhd,mhsd->mbhs", read, value).flatten(-2) + value_bias).unsqueeze(1)
+    def inputs(self, generator: torch.Generator | None = None) -> Tensor:
+        """The inputs behind a loss or a blowup, (inputs, n): all of them, or as many as 14 bits have at random."""
+        if self.n <= CUBE_BITS:
+            return cube(self.n, torch.float32)
+        generator = generator or torch.Generator().manual_seed(self.n)
+        return torch.randint(2, (2**CUBE_BITS, self.n), generator=generator, dtype=torch.float32)
 
 
-def _rest_of_layer(
-    p: dict[str, Tensor], i: int, h: Tensor, attended: Tensor, norm_inputs: list[Tensor] | None
-) -> Tensor:
-    """Output projection, feed-forward part and both norms, the last without its gain and bias.
-
-    h (models, positions, batch, d) is what the layer got plus the bias of the output projection.
-    """
-    bias = {name: p[f"{name}_bias{i}"].unsqueeze(1) for name in ("norm1", "up", "down")}
-    up, down = p[f"up_weight{i}"].mT, p[f"down_weight{i}"].mT
-    u = torch.baddbmm(h.flatten(1, 2), attended.flatten(1, 2), p[f"out_weight{i}"].mT)
-    # The bias of the second map joins that of the norm, and is taken out again before the first map.
-    middle = torch.addcmul(bias["norm1"] + bias["down"], _Normalised.apply(u), p[f"norm1_gain{i}"].unsqueeze(1))
-    active = torch.baddbmm(bias["up"] - bias["down"] @ up, middle, up).relu()
-    v = torch.baddbmm(middle, active, down)
-    if norm_inputs is not None:
-        norm_inputs += [u.view_as(h), v.view_as(h)]
-    return _Normalised.apply(v).view_as(h)
-
-
-class _Normalised(torch.autograd.Function):
-    """Layer norm without gain and bias; torch's own forward pass takes three times as long on short rows."""
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor) -> Tensor:
-        mean = h.mean(-1, keepdim=True)
-        centred = h - mean
-        scale = centred.square().mean(-1, keepdim=True).add_(1e-5).rsqrt_()
-        ctx.save_for_backward(h, mean, scale)
-        return centred.mul_(scale)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> Tensor:
-        h, mean, scale = ctx.saved_tensors
-        wanted = [True, False, False]  # of input, gain and bias
-        backward = torch.ops.aten.native_layer_norm_backward
-        return backward(upstream, h, h.shape[-1:], mean, scale, None, None, wanted)[0]
-
-
-def _affine(p: dict[str, Tensor], name: str, h: Tensor) -> Tensor:
-    norm, layer = name[:-1], name[-1]
-    gain, bias = p[f"{norm}_gain{layer}"], p[f"{norm}_bias{layer}"]
-    return torch.addcmul(bias[:, None, None], h, gain[:, None, None])
+LAYER_NAMES = {
+    "self_attn.in_proj_weight": "in_weight",
+    "self_attn.in_proj_bias": "in_bias",
+    "self_attn.out_proj.weight": "out_weight",
+    "self_attn.out_proj.bias": "out_bias",
+    "norm1.weight": "norm1_gain",
+    "norm1.bias": "norm1_bias",
+    "linear1.weight": "up_weight",
+    "linear1.bias": "up_bias",
+    "linear2.weight": "down_weight",
+    "linear2.bias": "down_bias",
+    "norm2.weight": "norm2_gain",
+    "norm2.bias": "norm2_bias",
+}
+TORCH_NAMES = {
+    f"body.layers.{i}.{theirs}": f"{ours}{i + 1}" for i in (0, 1) for theirs, ours in LAYER_NAMES.items()
+} | {
+    "token": "token",
+    "position": "position",
+    "read.weight": "read_weight",
+    "read.bias": "read_bias",
+}
+"""Name of each parameter of the literal encoder to its name in a row."""
 
 
 class LiteralEncoder(nn.Module):
-    """The same model built of torch's own ``nn.TransformerEncoder``: what the stack is held against.
+    """The same model built of torch's own ``nn.TransformerEncoder``: what the engines are held against.
 
     Parameters
     ----------
-    n, width : as in :class:`Encoder`.   layers : any number.
+    n, width : int
+        As in :class:`Encoder`.
+    layers : int
+        Any number.
     """
 
     def __init__(self, n: int, width: int = 32, layers: int = 2) -> None:
@@ -242,26 +154,13 @@ class LiteralEncoder(nn.Module):
 
     @classmethod
     def of_row(cls, encoder: Encoder, row: Tensor) -> LiteralEncoder:
-        """The model whose parameters are a row (numbers,) of a stack."""
-        model = cls(encoder.n, encoder.width).to(row.dtype)
-        values = encoder.views(row.unsqueeze(0))
+        """The model whose parameters are a row (numbers,)."""
+        model, values = cls(encoder.n, encoder.width).to(row.dtype), encoder.views(row)
         with torch.no_grad():
-            for theirs, ours in model.names().items():
+            for theirs, ours in TORCH_NAMES.items():
                 parameter = model.get_parameter(theirs)
                 parameter.copy_(values[ours].view_as(parameter))
         return model
-
-    @staticmethod
-    def names() -> dict[str, str]:
-        """Name of each parameter here to its name in :attr:`Encoder.shapes`."""
-        parts = {"self_attn.in_proj": "in", "self_attn.out_proj": "out", "linear1": "up", "linear2": "down"}
-        layer = {f"{theirs}{joint}{kind}": f"{ours}_{kind}" for theirs, ours in parts.items()
-                 for joint in ("_" if "in_proj" in theirs else ".") for kind in ("weight", "bias")}  # fmt: skip
-        layer |= {f"norm{i}.{theirs}": f"norm{i}_{ours}" for i in (1, 2)
-                  for theirs, ours in (("weight", "gain"), ("bias", "bias"))}  # fmt: skip
-        both = {f"body.layers.{i}.{theirs}": f"{ours}{i + 1}" for i in (0, 1) for theirs, ours in layer.items()}
-        ends = {"token": "token", "position": "position", "read.weight": "read_weight", "read.bias": "read_bias"}
-        return both | ends
 
 
 # Training
@@ -269,211 +168,216 @@ class LiteralEncoder(nn.Module):
 
 @dataclass(frozen=True)
 class Settings:
-    """How encoders are trained: AdamW on the squared error against values in [0, 1].
+    """How encoders are trained: AdamW on the squared error against values in [0, 1], each run until it is done.
+
+    A run that has learned (mean loss below 0.01 over 50 updates, all bits free) and has done ``least`` - ``finish``
+    updates, or that has only ``finish`` left of ``steps``, finishes: its learning rate falls linearly to a twentieth.
 
     Parameters
     ----------
-    steps : updates.   batch : fresh inputs per update, each model its own.
-    weight_decay : decoupled, on every parameter, as in the authors' code.
-    cool_down : share of the steps, at the end, in which the learning rate falls linearly to a twentieth.
-    position_scale : standard deviation of the position embedding at the start.
+    steps : int
+        Most updates.
+    least : int
+        Fewest updates.
+    finish : int
+        Updates at the end in which the learning rate falls.
+    batch : int
+        Fresh inputs per update.
+    learning_rate : float
+        Until the end begins.
+    weight_decay : float
+        Decoupled, on every parameter, as in the authors' code.
+    position_scale : float
+        Standard deviation of the position embedding at the start.
+    free_bits : int
+        A curriculum: the bits beyond so many are 0 at first; until the run has learned, there is one more free bit
+        after 50 updates with a mean loss below 0.03. A run whose loss stays above 0.2 for 500 updates goes back to
+        its last good weights, with one bit fewer. With 0 all bits are free from the start.
+    noise : float
+        Gaussian noise on the weights (not the positions) at which slopes are taken; it grows from 0 to this over
+        the first half of the updates.
     """
 
-    steps: int = 4000
+    steps: int = 6000
+    least: int = 4000
+    finish: int = 2000
     batch: int = 64
     learning_rate: float = 1e-3
     weight_decay: float = 0.1
-    cool_down: float = 0.3
     position_scale: float = 0.1
+    free_bits: int = 0
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {getattr(self, name)!r}")
+        if not 1 <= self.finish <= self.least <= self.steps:
+            given = f"{self.finish}, {self.least} and {self.steps}"
+            raise ValueError(f"need 1 <= finish <= least <= steps, got {given}")
         if not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be positive and finite, got {self.learning_rate!r}")
-        for name in ("weight_decay", "position_scale"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be at least 0 and finite, got {getattr(self, name)!r}")
-        if not 0 <= self.cool_down <= 1:
-            raise ValueError(f"cool_down must be a share in 0..1, got {self.cool_down!r}")
-
-    def rate_at(self, update: int) -> float:
-        """The learning rate of an update, counted from 0."""
-        left = (self.steps - update) / max(self.cool_down * self.steps, 1)
-        return self.learning_rate * min(1.0, 0.05 + 0.95 * left)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.steps} steps of AdamW, batch {self.batch}, rate {self.learning_rate:g}, "
-            f"weight decay {self.weight_decay:g}"
-        )
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained stack: what each model was to learn, where it ended, and how it went."""
+    """One trained model."""
 
-    encoder: Encoder
-    functions: tuple[Function, ...]
-    seeds: tuple[int, ...]
-    settings: Settings
-    rows: Tensor
-    """Parameters at the end, (models, numbers)."""
-    loss: Tensor
-    """Squared error on each step's batch before the update, (steps, models): fresh inputs, so no training bias."""
-    frames: Tensor
-    """Parameters every ``keep_every`` updates, (frames, models, numbers); none unless asked for."""
+    row: np.ndarray
+    """Parameters at the end, (numbers,)."""
+    loss: np.ndarray
+    """Squared error on each update's batch before it, (updates,): fresh inputs, so no training bias."""
+    learned: float
+    """Updates until it had learned; infinite if it never did."""
+    frames: np.ndarray
+    """Parameters every ``keep_every`` updates, (frames, numbers); none unless asked for."""
 
 
-def train_encoders(
+def train_encoder(
     encoder: Encoder,
-    functions: Sequence[Function],
-    seeds: Sequence[int],
+    function: Function,
+    seed: int,
     settings: Settings,
     *,
-    pools: Sequence[Tensor] | None = None,
+    pool: Tensor | None = None,
+    start: Tensor | None = None,
     keep_every: int = 0,
-    label: str = "encoders",
 ) -> Trained:
-    """Train one model per function, all in one tensor, in float32.
-
-    A seed draws a model's start and its inputs, so models of the same seed see the same inputs, and a model is the
-    same (to rounding) whichever others it is trained with.
+    """Train one model in float32. The seed draws its start and its inputs.
 
     Parameters
     ----------
-    functions, seeds : one per model.
-    pools : the inputs to draw from, (K, n) for each model; by default all 2^n.
-    keep_every : keep a copy of all parameters after each so many updates.
+    pool : Tensor
+        The inputs to draw from, (K, n); by default all 2^n.
+    start : Tensor
+        Parameters to start from instead of random ones, (numbers,).
+    keep_every : int
+        Keep a copy of all parameters after each so many updates, a multiple of 50.
     """
-    functions, seeds = tuple(functions), seed_list(seeds)
-    if len(functions) != len(seeds):
-        raise ValueError(f"give one function per seed, got {len(functions)} and {len(seeds)}")
-    draw = _drawer(encoder, functions, seeds, settings.batch, pools)
-    losses, frames = [], []
-    keep_freed_memory()
-    with one_thread_per_process():
-        rows = encoder.start(seeds, settings.position_scale).requires_grad_()
-        step = adam(1.0)
-        for update in track(settings.steps, label, True):
-            if update % CHUNK == 0:
-                inputs, targets = draw(min(CHUNK, settings.steps - update))
-            x, y = inputs[:, update % CHUNK], targets[:, update % CHUNK]
-            loss = (encoder(rows, x) - y).square().mean(-1)
-            (gradient,) = torch.autograd.grad(loss.sum(), rows)
-            rate = settings.rate_at(update)
-            with torch.no_grad():
-                rows.mul_(1 - rate * settings.weight_decay).sub_(step(gradient), alpha=rate)
-            losses.append(loss.detach())
-            if keep_every and (update + 1) % keep_every == 0:
-                frames.append(rows.detach().clone())
-    if not rows.isfinite().all():
+    n, d, row_start = encoder.n, encoder.width, encoder.start(seed, settings.position_scale)
+    row = (row_start if start is None else start).clone().numpy()
+    state = row, np.zeros_like(row), np.zeros_like(row)  # and Adam's means of slopes and of their squares
+    good, lost, losses, frames = None, 0, [], []
+    draw, shake = torch.Generator().manual_seed(DATA_SEED + seed), np.random.default_rng(seed)
+    free, learned, ending, done = settings.free_bits or n, math.inf, settings.steps - settings.finish, 0
+    while done < min(settings.steps, ending + settings.finish):
+        count = min(CHUNK, ending + settings.finish - done)
+        x = _draw(draw, count, settings.batch, n, pool)
+        x[..., free:] = 0
+        left = (ending + settings.finish - np.arange(done, done + count)) / settings.finish
+        rates = settings.learning_rate * np.minimum(1.0, 0.05 + 0.95 * left)
+        noise = _noise(encoder, settings, shake, done, count)
+        loss = np.empty(count, np.float32)
+        done = train_steps(*state, done, encoder.codes(x), _values(function, x), rates,
+                           settings.weight_decay, noise, n, d, loss)  # fmt: skip
+        losses.append(loss)
+        average = float(loss.mean())
+        if free == n and average < LEARNED:
+            learned = min(learned, done)
+        if settings.free_bits and learned == math.inf:
+            if average < NEXT_BIT:
+                free, good = min(free + 1, n), tuple(part.copy() for part in state)
+            lost = lost + 1 if average > LOST and good else 0
+            if good and lost == PATIENCE:
+                free, lost = max(free - 1, settings.free_bits), 0
+                for part, before in zip(state, good, strict=True):
+                    part[:] = before
+        if learned < math.inf:
+            ending = min(ending, max(done, settings.least - settings.finish))
+        if keep_every and done % keep_every == 0:
+            frames.append(row.copy())
+    if not np.isfinite(row).all():
         raise FloatingPointError(f"training diverged; try a smaller learning rate than {settings.learning_rate}")
-    kept = torch.stack(frames) if frames else rows.new_empty(0, *rows.shape)
-    return Trained(encoder, functions, seeds, settings, rows.detach(), torch.stack(losses), kept)
+    kept = np.stack(frames) if frames else np.empty((0, len(row)), row.dtype)
+    return Trained(row, np.concatenate(losses), learned, kept)
 
 
-def keep_freed_memory() -> None:
-    """Let the C library keep what a step frees, instead of returning it to the system and clearing it again.
+def train_encoders(
+    encoder: Encoder, functions: Sequence[Function], seeds: Sequence[int], settings: Settings, *,
+    pools: Sequence[Tensor] | None = None, keep_every: int = 0, label: str = "encoders",
+) -> list[Trained]:  # fmt: skip
+    """One trained model per function and seed, after one another; see :func:`train_encoder`."""
+    chosen = seed_list(seeds)
+    if len(functions) != len(chosen):
+        raise ValueError(f"give one function per seed, got {len(functions)} and {len(chosen)}")
+    with one_thread_per_process():
+        return [
+            train_encoder(encoder, functions[i], chosen[i], settings, pool=pools and pools[i], keep_every=keep_every)
+            for i in track(len(chosen), label, True)
+        ]
 
-    A step frees a few dozen tables of a megabyte, which GNU's library hands back at its default thresholds; keeping
-    them saves a quarter of the step. Elsewhere this does nothing.
-    """
-    try:
-        set_option = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # not the GNU C library
-        return
-    set_option(_M_MMAP_THRESHOLD, 2**25)
-    set_option(_M_TRIM_THRESHOLD, 2**30)
+
+def _values(function: Function, x: Tensor) -> np.ndarray:
+    return np.ascontiguousarray(function(x).float().numpy())
 
 
-def _drawer(
-    encoder: Encoder, functions: Sequence[Function], seeds: Sequence[int], batch: int, pools: Sequence[Tensor] | None
-) -> Callable[[int], tuple[Tensor, Tensor]]:
-    """A call that draws the inputs (models, steps, batch, n) and values of the next steps."""
-    generators = [torch.Generator().manual_seed(DATA_SEED + seed) for seed in seeds]
+def _draw(generator: torch.Generator, steps: int, batch: int, n: int, pool: Tensor | None) -> Tensor:
+    if pool is None:
+        return torch.randint(2, (steps, batch, n), generator=generator, dtype=torch.float32)
+    return pool[torch.randint(len(pool), (steps, batch), generator=generator)].float()
 
-    def inputs(model: int, steps: int) -> Tensor:
-        generator = generators[model]
-        if pools is None:
-            return torch.randint(2, (steps, batch, encoder.n), generator=generator, dtype=torch.float32)
-        return pools[model][torch.randint(len(pools[model]), (steps, batch), generator=generator)].float()
 
-    def draw(steps: int) -> tuple[Tensor, Tensor]:
-        drawn = [inputs(model, steps) for model in range(len(seeds))]
-        values = [function(x) for function, x in zip(functions, drawn, strict=True)]
-        return torch.stack(drawn), torch.stack(values)
-
-    return draw
+def _noise(encoder: Encoder, settings: Settings, rng: np.random.Generator, done: int, steps: int) -> np.ndarray:
+    """Noise of the next updates, (steps, numbers), or no rows where there is none."""
+    if not settings.noise:
+        return np.empty((0, encoder.numbers), np.float32)
+    ramp = np.minimum(1, 2 * np.arange(done + 1, done + steps + 1) / settings.steps).astype(np.float32)
+    noise = rng.standard_normal((steps, encoder.numbers), np.float32) * (np.float32(settings.noise) * ramp[:, None])
+    noise[:, : encoder.positions] = 0
+    return noise
 
 
 # Measurements, with the definitions of the authors' code
 
 
-def predictions(encoder: Encoder, rows: Tensor, x: Tensor) -> Tensor:
-    """Outputs of every model on the same inputs x (inputs, n), without gradients: (models, inputs)."""
-    with torch.no_grad(), one_thread_per_process():
-        return torch.cat([encoder(rows, part) for part in _parts(encoder, rows, x)], -1)
+def predictions(encoder: Encoder, row: np.ndarray, x: Tensor) -> np.ndarray:
+    """Outputs of a model (numbers,) on inputs (inputs, n): (inputs,)."""
+    parts = [predict(row, part, encoder.n, encoder.width) for part in _parts(encoder, row, x)]
+    return np.concatenate(parts)
 
 
-def _parts(encoder: Encoder, rows: Tensor, x: Tensor) -> Iterable[Tensor]:
-    """The inputs x (inputs, n) for every model, in as many parts as memory asks for: (models, part, n) each."""
-    per_input = len(rows) * encoder.n * (4 * encoder.n + 12 * encoder.width) * rows.element_size()
-    return (part.to(rows.dtype).expand(len(rows), -1, -1) for part in x.split(max(1, MEASURE_MEMORY // per_input)))
+def _parts(encoder: Encoder, row: np.ndarray, x: Tensor) -> Iterator[np.ndarray]:
+    """The codes of the inputs x (inputs, n), in as many parts as memory asks for."""
+    per_input = encoder.n * (2 * HEADS * encoder.n + 12 * encoder.width) * row.itemsize
+    return (encoder.codes(part) for part in x.split(max(1, MEASURE_MEMORY // per_input)))
 
 
-def exact_loss(encoder: Encoder, rows: Tensor, functions: Sequence[Function]) -> Tensor:
-    """Squared error of each model over all 2^n inputs, (models,)."""
-    x = cube(encoder.n, rows.dtype)
-    targets = torch.stack([function(x) for function in functions])
-    return (predictions(encoder, rows, x) - targets).square().mean(-1)
+def loss_of(encoder: Encoder, row: np.ndarray, function: Function) -> float:
+    """Squared error of a model over :meth:`Encoder.inputs`."""
+    x = encoder.inputs()
+    return float(np.mean((predictions(encoder, row, x) - function(x).numpy()) ** 2))
 
 
 def sharpness(
-    encoder: Encoder,
-    rows: Tensor,
-    functions: Sequence[Function],
-    generator: torch.Generator,
-    *,
-    batches: int = 100,
-    batch: int = 256,
-    scale: float = 0.02,
-) -> Tensor:
-    r"""Rise of the loss under a small random change of the weights, on the ±1 scale, (models, batches):
+    encoder: Encoder, row: np.ndarray, function: Function, seed: int = 0, *,
+    perturbations: int = 1000, batch: int = 64, scale: float = 0.02,
+) -> np.ndarray:  # fmt: skip
+    r"""Rises of the loss under small random changes of the weights, on the ±1 scale, (perturbations,):
 
     .. math:: 4\,\big[\mathrm{MSE}(\theta + \epsilon z) - \mathrm{MSE}(\theta)\big], \qquad z \sim N(0, I),
 
-    with ε = ``scale`` for each parameter except the position embedding. Each batch has fresh inputs and a fresh z,
-    so the entries of a row are independent: their mean is the sharpness, and their spread its error.
+    with ε = ``scale`` for each parameter except the position embedding. Each has its own z, so their mean is the
+    sharpness and their spread its error; the inputs are 16 batches that take turns.
     """
-    rises = []
-    with torch.no_grad(), one_thread_per_process():
-        for _ in range(batches):
-            x = torch.randint(2, (len(rows), batch, encoder.n), generator=generator).to(rows.dtype)
-            y = torch.stack([function(inputs) for function, inputs in zip(functions, x, strict=True)])
-            z = torch.randn(rows.shape, generator=generator, dtype=rows.dtype)
-            z[:, : encoder.positions] = 0
-            before, after = ((encoder(at, x) - y).square().mean(-1) for at in (rows, rows + scale * z))
-            rises.append(4 * (after - before))
-    return torch.stack(rises, -1)
+    rng, rises = np.random.default_rng([seed, encoder.n]), []
+    x = torch.from_numpy(rng.integers(0, 2, (16, batch, encoder.n), np.int32)).float()
+    codes, y = encoder.codes(x), _values(function, x)
+    before = [np.mean((predict(row, c, encoder.n, encoder.width) - t) ** 2) for c, t in zip(codes, y, strict=True)]
+    for i in range(perturbations):
+        z = rng.standard_normal(len(row), row.dtype)
+        z[: encoder.positions] = 0
+        output = predict(row + row.dtype.type(scale) * z, codes[i % 16], encoder.n, encoder.width)
+        rises.append(4 * (np.mean((output - y[i % 16]) ** 2) - before[i % 16]))
+    return np.array(rises, np.float64)
 
 
-def blowup(encoder: Encoder, rows: Tensor, x: Tensor) -> Tensor:
-    r"""How far the four layer norms magnify, :math:`E_x \prod_k \max_i 1/\mathrm{std}(u^{(k)}_i)`, (models,).
+def blowup(encoder: Encoder, row: np.ndarray, x: Tensor | None = None) -> float:
+    r"""How far the four layer norms magnify, :math:`E_x \prod_k \max_i 1/\mathrm{std}(u^{(k)}_i)`.
 
-    Inputs x (inputs, n) are the same for all models; the standard deviation is the unbiased one, without epsilon.
-    Of the second layer only the last position counts.
+    The standard deviation is the unbiased one, without epsilon. Of the second layer only the last position counts.
     """
-    products = []
-    with torch.no_grad(), one_thread_per_process():
-        for part in _parts(encoder, rows, x):
-            entering: list[Tensor] = []
-            encoder(rows, part, entering)
-            products.append(torch.stack([(1 / u.std(-1)).amax(1) for u in entering]).prod(0))
-    return torch.cat(products, -1).mean(-1)
+    x = encoder.inputs() if x is None else x
+    parts = [blowups(row, part, encoder.n, encoder.width).prod(0) for part in _parts(encoder, row, x)]
+    return float(np.concatenate(parts).mean(dtype=np.float64))
 
 
-def parameter_norm(encoder: Encoder, rows: Tensor) -> Tensor:
-    """Euclidean length of all parameters except the position embedding, (models,)."""
-    return rows[:, encoder.positions :].norm(dim=-1)
+def parameter_norm(encoder: Encoder, row: np.ndarray) -> float:
+    """Euclidean length of all parameters except the position embedding."""
+    return float(np.linalg.norm(row[encoder.positions :].astype(np.float64)))

@@ -1,182 +1,378 @@
-"""The experiments of the chapter ``sensitivity``, around :mod:`parity_lib.chapters.boolean` and :mod:`parity_lib.chapters.encoder`.
+"""The experiments of the essay ``sensitivity``: what is trained or written down, and what is measured on it.
 
-A run *converged* if its squared error over all 2^n inputs is below 1e-3 on the {0, 1} scale: the filter of Hahn and
-Rofin, without which a run that never left the plateau would count as a flat minimum. Every summary says how many of
-the runs that were started it rests on. What the results say is in :mod:`parity_lib.chapters.sensitivity_summary`.
+A run *converged* if its squared error is below 1e-3 on the {0, 1} scale, over all inputs up to 14 bits and over as
+many random ones beyond: the filter of Hahn and Rofin, without which a run that never left the plateau would count as
+a flat minimum. What the frames say is decided in :mod:`parity_lib.chapters.sensitivity_summary`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
+from scipy.optimize import minimize
 from torch import Tensor, nn
 
 from ..progress import track
+from ..task import Parity
 from ..training import one_thread_per_process
-from .boolean import average_sensitivity, cube, find_function, from_table, k_parity, random_function
+from . import sparse
+from .boolean import (
+    FUNCTIONS,
+    Function,
+    average_sensitivity,
+    cube,
+    find_function,
+    fourier_weights,
+    from_table,
+    k_parity,
+    random_function,
+)
+from .constructions import CONSTRUCTED, construct
 from .encoder import (
     Encoder,
     LiteralEncoder,
     Settings,
     Trained,
     blowup,
-    exact_loss,
+    blowups,
+    loss_of,
     parameter_norm,
     predictions,
     sharpness,
+    train_encoder,
     train_encoders,
 )
 from .networks import drawn_tasks
+from .store import kept
 
 CONVERGED = 1e-3  # the authors' filter
-LEARNED = 0.01  # loss on fresh inputs, averaged over a window of steps, below which a run counts as having learned
-WINDOW = 50  # steps
+STUDIES = Path(__file__).resolve().parents[2] / "reference" / "studies"
+
+
+# How sensitive every function is
+
+
+@kept
+def spectra(n: int) -> pd.DataFrame:
+    """Average sensitivity and Fourier weight by degree of the functions of this book, least sensitive first."""
+    x, three = cube(n), Parity(n, (1, 2, 3))
+    tables = {name: 1 - 2 * function(x) for name, function in FUNCTIONS.items()}
+    tables["AND of 3 bits"] = 1 - 2 * sparse.FUNCTIONS["AND"](x[:, :3])
+    tables["majority of 3 bits"] = 1 - 2 * sparse.FUNCTIONS["majority"](x[:, :3])
+    tables["3-parity"] = 1 - 2 * k_parity(three)(x)
+    tables["random"] = 1 - 2 * random_function(n, torch.Generator().manual_seed(0))(x)
+    frames = []
+    for name, table in tables.items():
+        weights = fourier_weights(table).numpy()
+        degree = np.arange(n + 1)
+        frames.append(
+            pd.DataFrame({"function": name, "sensitivity": weights @ degree, "degree": degree, "weight": weights})
+        )
+    return pd.concat(frames).sort_values(["sensitivity", "degree"], kind="stable", ignore_index=True)
+
+
+# Trained models, and what is measured on each
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A trained stack and what was measured at its end; every array is (models,)."""
+class Models:
+    """Models of one length, trained or written down: a row of ``runs`` and of ``rows`` for each."""
 
-    names: tuple[str, ...]
-    """What each model was to learn."""
-    trained: Trained
-    loss: np.ndarray
-    sharpness: np.ndarray
-    sharpness_error: np.ndarray
-    """Standard error over perturbations."""
-    blowup: np.ndarray
-    norm: np.ndarray
-
-    @property
-    def converged(self) -> np.ndarray:
-        """Which runs pass the filter."""
-        return self.loss < CONVERGED
-
-    @property
-    def product(self) -> np.ndarray:
-        """log10 of norm times squared blowup, for which the theory has a lower bound."""
-        return np.log10(self.norm) + 2 * self.log_blowup
-
-    @property
-    def log_blowup(self) -> np.ndarray:
-        """log10 of the layer-norm blowup."""
-        return np.log10(self.blowup)
-
-    def among(self, name: str) -> np.ndarray:
-        """Which models were to learn ``name``."""
-        return np.array([other == name for other in self.names])
-
-    def kept(self, name: str, quantity: str) -> np.ndarray:
-        """A quantity of the converged runs of ``name``."""
-        return getattr(self, quantity)[self.among(name) & self.converged]
-
-    def numbers(self) -> dict[str, Any]:
-        """What the results file keeps of every run, to four digits."""
-        kept = {name: getattr(self, name) for name in ("loss", "sharpness", "blowup", "norm")}
-        rounded = {name: [float(f"{value:.4g}") for value in values] for name, values in kept.items()}
-        return {"names": self.names, **rounded}
-
-    def steps(self) -> np.ndarray:
-        """Updates until the loss on fresh inputs was below 0.01 over a window of 50; infinite if never, (models,)."""
-        return learning_steps(self.trained.loss)
+    runs: pd.DataFrame
+    """``n``, ``function``, ``seed``, ``updates``, ``learned`` (updates, infinite if never), ``loss``, ``converged``,
+    ``sharpness`` with its standard ``error``, ``blowup``, ``norm`` and ``least``, see :func:`least_product`."""
+    rows: np.ndarray
+    """Parameters, (models, numbers)."""
 
 
-def learning_steps(loss: Tensor) -> np.ndarray:
-    """End of the first 50 steps whose mean loss (steps, models) is below 0.01, infinite if there is none: (models,)."""
-    windows = loss.unfold(0, WINDOW, WINDOW).mean(-1) < LEARNED
-    first = (windows.int().argmax(0) + 1) * WINDOW
-    return np.where(windows.any(0), first, math.inf)
-
-
-def measure(names: Sequence[str], trained: Trained, batches: int) -> Measured:
-    """Loss and blowup over all inputs, sharpness over ``batches`` fresh perturbations, and norm of a trained stack."""
-    encoder, rows, functions = trained.encoder, trained.rows, trained.functions
-    rises = sharpness(encoder, rows, functions, torch.Generator().manual_seed(0), batches=batches)
-    return Measured(
-        tuple(names),
-        trained,
-        exact_loss(encoder, rows, functions).numpy(),
-        rises.mean(-1).numpy(),
-        rises.std(-1).numpy() / math.sqrt(batches),
-        blowup(encoder, rows, cube(encoder.n)).numpy(),
-        parameter_norm(encoder, rows).numpy(),
+def measured(encoder: Encoder, row: np.ndarray, function: Function, perturbations: int, batch: int = 64) -> dict:
+    """The metrics of one model, as columns of :class:`Models`."""
+    rises, loss = (
+        sharpness(encoder, row, function, perturbations=perturbations, batch=batch),
+        loss_of(encoder, row, function),
     )
+    return {
+        "loss": loss,
+        "converged": loss < CONVERGED,
+        "sharpness": float(rises.mean()),
+        "error": float(rises.std(ddof=1)) / math.sqrt(perturbations),
+        "blowup": blowup(encoder, row),
+        "norm": parameter_norm(encoder, row),
+        "least": least_product(encoder, row),
+    }
 
 
-def train_named(
-    n: int, seeds: Mapping[str, int], settings: Settings, batches: int, *, width: int = 32, keep_every: int = 0
-) -> Measured:
-    """Train so many seeds of each named function of n bits in one stack, and measure them."""
-    names = [name for name, count in seeds.items() for _ in range(count)]
-    numbers = [seed for count in seeds.values() for seed in range(count)]
-    functions = [find_function(name) for name in names]
-    label = f"length {n}, weight decay {settings.weight_decay:g},"
-    trained = train_encoders(Encoder(n, width), functions, numbers, settings, keep_every=keep_every, label=label)
-    return measure(names, trained, batches)
+def _models(
+    encoder: Encoder,
+    functions: Sequence[Function],
+    trained: Sequence[Trained],
+    columns: pd.DataFrame,
+    perturbations: int,
+) -> Models:
+    found = [
+        {"updates": len(run.loss), "learned": run.learned} | measured(encoder, run.row, function, perturbations)
+        for run, function in zip(trained, functions, strict=True)
+    ]
+    return Models(columns.join(pd.DataFrame(found)), np.stack([run.row for run in trained]))
 
 
-def train_bridge(n: int, seeds: int, settings: Settings, batches: int, *, width: int = 32) -> Measured:
-    """k-parity of random bits among n for k = 1, ..., n, which are the names; a seed has one start for all k."""
+@kept
+def train_named(n: int, seeds: Mapping[str, int], settings: Settings, perturbations: int, width: int = 32) -> Models:
+    """So many seeds of each named function of n bits, trained and measured."""
+    columns = pd.DataFrame([(n, name, seed) for name, count in seeds.items() for seed in range(count)],
+                           columns=["n", "function", "seed"])  # fmt: skip
+    functions = [find_function(name) for name in columns["function"]]
+    encoder = Encoder(n, width)
+    label = f"n = {n}, weight decay {settings.weight_decay:g}"
+    trained = train_encoders(encoder, functions, list(columns["seed"]), settings, label=label)
+    return _models(encoder, functions, trained, columns, perturbations)
+
+
+def curriculum(n: int) -> Settings:
+    """The one recipe for all lengths: four free bits at first, one more as the loss falls, an end that grows with n."""
+    return Settings(steps=1000 * n + 6000, least=400 * n + 2000, finish=400 * n, free_bits=min(4, n))
+
+
+def by_length(lengths: Sequence[int], seeds: Mapping[str, int], perturbations: int) -> pd.DataFrame:
+    """The runs of :func:`train_named` by :func:`curriculum` at several lengths, one below the other."""
+    return pd.concat([train_named(n, seeds, curriculum(n), perturbations).runs for n in lengths], ignore_index=True)
+
+
+def by_decay(n: int, decays: Sequence[float], seeds: Mapping[str, int], settings: Settings, perturbations: int
+             ) -> pd.DataFrame:  # fmt: skip
+    """The runs of :func:`train_named` at several weight decays, with a column ``decay``."""
+    frames = [
+        train_named(n, seeds, replace(settings, weight_decay=decay), perturbations).runs.assign(decay=decay)
+        for decay in decays
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def study(name: str) -> pd.DataFrame:
+    """A frame of the reference run of ``studies/sensitivity.py``, which takes longer than the book does."""
+    return pd.read_csv(STUDIES / f"sensitivity_{name}.csv")
+
+
+@kept
+def train_bridge(n: int, seeds: int, settings: Settings, perturbations: int) -> pd.DataFrame:
+    """k-parity of random bits among n for k = 1, ..., n, in column ``k``; a seed has one start for all k."""
     tasks = [task for k in range(1, n + 1) for task in drawn_tasks(n, k, range(seeds))]
     functions = [k_parity(task) for task in tasks]
-    trained = train_encoders(Encoder(n, width), functions, list(range(seeds)) * n, settings, label="k-parity")
-    return measure([str(task.k) for task in tasks], trained, batches)
+    columns = pd.DataFrame({"k": [task.k for task in tasks], "seed": list(range(seeds)) * n})
+    trained = train_encoders(Encoder(n), functions, list(columns["seed"]), settings, label="k-parity")
+    return _models(Encoder(n), functions, trained, columns, perturbations).runs
 
 
-@dataclass(frozen=True)
-class Course:
-    """A training over time; every array is (frames, models)."""
+@kept
+def follow(n: int, seeds: int, settings: Settings, every: int, perturbations: int) -> pd.DataFrame:
+    """PARITY over time, a row per run and look: ``seed``, ``update``, ``loss``, ``sharpness``, ``blowup``, ``norm``."""
+    encoder, parity, found = Encoder(n), find_function("PARITY"), []
+    runs = train_encoders(encoder, [parity] * seeds, range(seeds), settings, keep_every=every, label=f"n = {n}")
+    for seed, run in enumerate(runs):
+        for i in track(len(run.frames), "metrics over time", True):
+            row = run.frames[i]
+            found.append({
+                "seed": seed,
+                "update": (i + 1) * every,
+                "loss": float(run.loss[i * every : (i + 1) * every].mean()),
+                "sharpness": float(sharpness(encoder, row, parity, i, perturbations=perturbations).mean()),
+                "blowup": blowup(encoder, row),
+                "norm": parameter_norm(encoder, row),
+            })  # fmt: skip
+    return pd.DataFrame(found)
 
-    updates: np.ndarray
-    """(frames,)"""
-    loss: np.ndarray
-    """Mean over the fresh inputs since the last frame."""
-    sharpness: np.ndarray
-    blowup: np.ndarray
-    norm: np.ndarray
+
+# Models that are written down
 
 
-def follow(measured: Measured, name: str, every: int, batches: int) -> Course:
-    """The metrics of the runs of ``name`` at every kept frame."""
-    trained, chosen = measured.trained, torch.from_numpy(measured.among(name))
-    if not len(trained.frames):
-        raise ValueError(f"a training of {len(trained.loss)} updates has no frame if one is kept every {every}")
-    encoder, x = trained.encoder, cube(trained.encoder.n)
-    functions = [f for f, keep in zip(trained.functions, chosen, strict=True) if keep]
-    frames = trained.frames[:, chosen]
-    sharp, blown, norms = [], [], []
-    for i in track(len(frames), "metrics over time", True):
-        rises = sharpness(encoder, frames[i], functions, torch.Generator().manual_seed(i), batches=batches)
-        sharp.append(rises.mean(-1).numpy())
-        blown.append(blowup(encoder, frames[i], x).numpy())
-        norms.append(parameter_norm(encoder, frames[i]).numpy())
-    loss = trained.loss[: len(frames) * every, chosen].unflatten(0, (-1, every)).mean(1).numpy()
-    updates = every * np.arange(1, len(frames) + 1)
-    return Course(updates, loss, np.stack(sharp), np.stack(blown), np.stack(norms))
+@kept
+def constructed(lengths: Sequence[int], perturbations: int) -> pd.DataFrame:
+    """The constructions at several lengths: the columns of :class:`Models`, and the largest ``mistake`` of an output.
+
+    Mistakes are looked for on one string of every weight, and on all inputs up to 12 bits. Beyond 64 bits a sharpness
+    has a quarter of the perturbations and of the inputs in each.
+    """
+    found = []
+    for n in lengths:
+        for name in CONSTRUCTED:
+            encoder, function, row = Encoder(n), find_function(name), construct(name, n).numpy()
+            x = every_weight(n) if n > 12 else torch.cat([every_weight(n), cube(n, torch.float32)])
+            output = predictions(encoder, row, x)
+            mistake = float(np.abs(output - function(x).numpy()).max())
+            fewer = perturbations if n <= 64 else perturbations // 4
+            rises = sharpness(encoder, row, function, batch=64 if n <= 64 else 16, perturbations=fewer)
+            found.append({
+                "n": n,
+                "function": name,
+                "mistake": mistake,
+                "sharpness": float(rises.mean()),
+                "error": float(rises.std(ddof=1)) / math.sqrt(len(rises)),
+                "blowup": blowup(encoder, row, every_weight(n)),
+                "norm": parameter_norm(encoder, row),
+                "least": least_product(encoder, row, every_weight(n)),
+            })  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def every_weight(n: int) -> Tensor:
+    """A random string of every number of ones, (n + 1, n)."""
+    generator = torch.Generator().manual_seed(n)
+    return torch.stack([(torch.randperm(n, generator=generator) < k).float() for k in range(n + 1)])
+
+
+@kept
+def flattest(
+    lengths: Sequence[int], names: Sequence[str], steps: int, noise: float, perturbations: int
+) -> pd.DataFrame:
+    """Constructions trained on with weight noise that grows to ``noise``, by Adam without decay."""
+    settings = Settings(steps=steps, least=steps, finish=steps // 3, weight_decay=0.0, noise=noise)
+    found = []
+    for n in lengths:
+        for name in names:
+            encoder, function = Encoder(n), find_function(name)
+            with one_thread_per_process():
+                run = train_encoder(encoder, function, 0, settings, start=construct(name, n))
+            found.append({"n": n, "function": name} | measured(encoder, run.row, function, perturbations))
+    return pd.DataFrame(found)
+
+
+# Scale: the same function with other weights
+
+
+SYMMETRIES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("token", "position", "out_weight1", "out_bias1"), ("in_weight1",)),
+    (("norm1_gain1", "norm1_bias1", "down_weight1", "down_bias1"), ("up_weight1",)),
+    (("norm2_gain1", "norm2_bias1", "out_weight2", "out_bias2"), ("in_weight2",)),
+    (("norm1_gain2", "norm1_bias2", "down_weight2", "down_bias2"), ("up_weight2",)),
+    (("norm2_gain2", "norm2_bias2"), ("read_weight",)),
+)
+"""What may be multiplied by any c > 0 while the rest is divided by it, without changing any output (up to the
+epsilon of the norms). The first four change what enters the four norms, in this order; the last enters none."""
+
+
+def rescaled(encoder: Encoder, row: np.ndarray, scales: Sequence[float]) -> np.ndarray:
+    """The row of the same function with every symmetry's scale changed by a factor."""
+    result = torch.from_numpy(row.copy())
+    views = encoder.views(result)
+    for (times, divided), scale in zip(SYMMETRIES, scales, strict=True):
+        for name in times:
+            views[name] *= scale
+        for name in divided:
+            views[name] /= scale
+    return result.numpy()
+
+
+@kept
+def orbit(n: int, scales: Sequence[float], seeds: Mapping[str, int], perturbations: int) -> pd.DataFrame:
+    """The first trained PARITY and FIRST of n bits under the four symmetries of the norms at once, by ``scale``.
+
+    The models are those of :func:`by_length`; ``change`` is the largest change of an output, ``product`` is norm times
+    squared blowup.
+    """
+    models, x = train_named(n, seeds, curriculum(n), perturbations), cube(n, torch.float32)
+    encoder, found = Encoder(n), []
+    for name in ("PARITY", "FIRST"):
+        row = models.rows[models.runs.index[models.runs["function"] == name][0]]
+        before = predictions(encoder, row, x)
+        for scale in scales:
+            there = rescaled(encoder, row, [scale] * 4 + [1.0])
+            norm, magnified = parameter_norm(encoder, there), blowup(encoder, there)
+            found.append({
+                "function": name,
+                "scale": scale,
+                "change": float(np.abs(predictions(encoder, there, x) - before).max()),
+                "norm": norm,
+                "blowup": magnified,
+                "product": norm * magnified**2,
+                "sharpness": float(sharpness(encoder, there, find_function(name), perturbations=perturbations).mean()),
+                "least": least_product(encoder, there),
+            })  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def least_product(encoder: Encoder, row: np.ndarray, x: Tensor | None = None) -> float:
+    r"""log10 of the least norm times squared blowup among all weights that are this model up to :data:`SYMMETRIES`.
+
+    Blowup is here :math:`\sqrt{E_x \prod_k \max_i (1 + 1/\mathrm{std}(u^{(k)}_i))^2}`, our reading of the theorem's:
+    each factor is at least 1, so that the least is not 0, and belongs to the function the model computes.
+    """
+    x = encoder.inputs() if x is None else x
+    taus = np.log(blowups(row, encoder.codes(x[:4096]), encoder.n, encoder.width).astype(np.float64))
+    views = {name: float(view.double().square().sum()) for name, view in encoder.views(torch.from_numpy(row)).items()}
+    free = sum(views.values()) - views["position"]
+    up = np.array([sum(views[name] for name in times if name != "position") for times, _ in SYMMETRIES])
+    down = np.array([sum(views[name] for name in divided) for _, divided in SYMMETRIES])
+    free -= float(up.sum() + down.sum())
+
+    def product(logs: np.ndarray) -> float:
+        square = free + np.sum(up * np.exp(2 * logs) + down * np.exp(-2 * logs))
+        blown = np.logaddexp(0, taus - logs[:4, None]).sum(0)  # log of the product of 1 + tau
+        return float(0.5 * np.log(square) + np.log(np.mean(np.exp(2 * (blown - blown.max())))) + 2 * blown.max())
+
+    return float(minimize(product, np.zeros(5), method="BFGS").fun / math.log(10))
+
+
+# The mechanism, exactly
+
+
+@kept
+def mechanism(lengths: Sequence[int], seeds: Mapping[str, int], perturbations: int, shown: int) -> pd.DataFrame:
+    """Both sides of the proposition for every trained and constructed model up to 14 bits, over all inputs.
+
+    A row is a model and one of ``shown`` perturbations: ``left`` is E(T - T')², ``right`` is
+    (sqrt(as T) - sqrt(as T'))² / n, ``sensitivity`` and ``after`` are as T and as T', on the ±1 scale.
+    """
+    found = []
+    for n in (n for n in lengths if n <= 14):
+        encoder, models = Encoder(n), train_named(n, seeds, curriculum(n), perturbations)
+        rows = [("trained", name, seed, row) for (_, name, seed), row in zip(
+            models.runs[["n", "function", "seed"]].itertuples(index=False), models.rows, strict=True)]  # fmt: skip
+        rows += [("constructed", name, 0, construct(name, n).numpy()) for name in CONSTRUCTED]
+        for kind, name, seed, row in rows:
+            found += [{"kind": kind, "n": n, "function": name, "seed": seed} | sides
+                      for sides in two_sides(encoder, row, shown)]  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def two_sides(encoder: Encoder, row: np.ndarray, perturbations: int, scale: float = 0.02) -> list[dict[str, float]]:
+    """Left and right side of the proposition for a model and its perturbed copies, in double precision."""
+    x, rng = cube(encoder.n, torch.float32), np.random.default_rng(1)
+    table = torch.from_numpy(1 - 2 * predictions(encoder, row, x).astype(np.float64))
+    before, sides = float(average_sensitivity(table)), []
+    for _ in range(perturbations):
+        z = rng.standard_normal(len(row), np.float32)
+        z[: encoder.positions] = 0
+        other = torch.from_numpy(1 - 2 * predictions(encoder, row + np.float32(scale) * z, x).astype(np.float64))
+        after = float(average_sensitivity(other))
+        sides.append({
+            "left": float((table - other).square().mean()),
+            "right": (math.sqrt(before) - math.sqrt(after)) ** 2 / encoder.n,
+            "sensitivity": before,
+            "after": after,
+        })  # fmt: skip
+    return sides
 
 
 # Learned functions against random fill
 
 
-@dataclass(frozen=True)
-class Fit:
-    """Fits of K labels of random functions; every array is (functions,)."""
+@kept
+def fit_random_functions(n: int, labels: Sequence[int], functions: int, settings: Settings) -> pd.DataFrame:
+    """Random functions of n bits of which K values are shown, extended by the model and by coins.
 
-    accuracy: np.ndarray
-    """On the K labels."""
-    learned: np.ndarray
-    """Average sensitivity of the learned function, thresholded at one half."""
-    filled: np.ndarray
-    """Average sensitivity of the same K labels with fair coins elsewhere."""
+    Columns ``labels``, ``function``, ``accuracy`` on the labels, and the average sensitivities ``learned`` and
+    ``filled``.
+    """
+    return pd.concat([_fits(n, shown, functions, settings)[0] for shown in labels], ignore_index=True)
 
 
-def fit_random_functions(n: int, labels: int, functions: int, settings: Settings, *, width: int = 32) -> Fit:
-    """Fit ``labels`` values of random functions of n bits, and extend them by the model and by coins."""
+def _fits(n: int, labels: int, functions: int, settings: Settings) -> tuple[pd.DataFrame, list[Tensor], list[Tensor]]:
     if not 1 <= labels <= 2**n:
         raise ValueError(f"labels must be in 1..{2**n}, the inputs of {n} bits, got {labels!r}")
     x, pools, targets, filled = cube(n), [], [], []
@@ -188,16 +384,32 @@ def fit_random_functions(n: int, labels: int, functions: int, settings: Settings
         coins[chosen] = function(x[chosen])
         pools.append(x[chosen])
         targets.append(function)
-        filled.append(1 - 2 * coins)
-    encoder = Encoder(n, width)
+        filled.append(coins)
+    encoder = Encoder(n)
     trained = train_encoders(encoder, targets, range(functions), settings, pools=pools, label=f"{labels} labels")
-    outputs = (predictions(encoder, trained.rows, x) > 0.5).double()
-    right = [
-        float((from_table(table)(pool) == target(pool)).double().mean())
-        for table, pool, target in zip(outputs, pools, targets, strict=True)
-    ]
-    learned = average_sensitivity(1 - 2 * outputs)
-    return Fit(np.array(right), learned.numpy(), average_sensitivity(torch.stack(filled)).numpy())
+    tables = [torch.from_numpy(predictions(encoder, run.row, x) > 0.5).double() for run in trained]
+    frame = pd.DataFrame({
+        "labels": labels,
+        "function": range(functions),
+        "accuracy": [
+            float((from_table(table)(pool) == target(pool)).double().mean())
+            for table, pool, target in zip(tables, pools, targets, strict=True)
+        ],
+        "learned": average_sensitivity(1 - 2 * torch.stack(tables)).numpy(),
+        "filled": average_sensitivity(1 - 2 * torch.stack(filled)).numpy(),
+    })  # fmt: skip
+    return frame, tables, filled
+
+
+@kept
+def refit(n: int, labels: int, functions: int, settings: Settings, perturbations: int) -> pd.DataFrame:
+    """Both tables of every fit, the learned and the coin-filled one, learned whole: ``table`` and its sharpness."""
+    _, tables, filled = _fits(n, labels, functions, settings)
+    both = [("learned", table) for table in tables] + [("filled by coins", table) for table in filled]
+    targets = [from_table(table.float()) for _, table in both]
+    columns = pd.DataFrame({"table": [kind for kind, _ in both], "function": list(range(functions)) * 2})
+    trained = train_encoders(Encoder(n), targets, list(columns["function"]), settings, label="whole tables")
+    return _models(Encoder(n), targets, trained, columns, perturbations).runs
 
 
 # Random weights
@@ -236,11 +448,57 @@ def with_random_weights(model: nn.Module, start: str, seed: int) -> nn.Module:
     return model
 
 
-def random_sensitivities(kind: str, n: int, layers: int, start: str, draws: int, width: int = 32) -> np.ndarray:
-    """Average sensitivity divided by n of transformers or LSTMs with random weights, on all 2^n inputs, (draws,)."""
-    x, tables = cube(n, torch.float32), []
-    model = LiteralEncoder(n, width, layers) if kind == "transformer" else LSTMReader(width, layers)
+@kept
+def random_weights(n: int, layers: Sequence[int], draws: int, width: int = 32) -> pd.DataFrame:
+    """``sensitivity`` (average sensitivity divided by n, all inputs) of models with random weights, a row a draw.
+
+    Columns ``kind`` (transformer or LSTM), ``start``, ``layers``, ``draw``.
+    """
+    x, found = cube(n, torch.float32), []
+    cases = [(kind, start, depth) for kind in KINDS for start in STARTS for depth in layers]
     with torch.no_grad(), one_thread_per_process():
-        for seed in track(draws, f"random {kind}s", True):
-            tables.append(with_random_weights(model, start, seed)(x) > 0)
-    return (average_sensitivity(1 - 2 * torch.stack(tables).double()) / n).numpy()
+        for i in track(len(cases), "random weights", True):
+            kind, start, depth = cases[i]
+            model = LiteralEncoder(n, width, depth) if kind == "transformer" else LSTMReader(width, depth)
+            tables = [with_random_weights(model, start, seed)(x) > 0 for seed in range(draws)]
+            values = average_sensitivity(1 - 2 * torch.stack(tables).double()) / n
+            found.append(pd.DataFrame({"kind": kind, "start": start, "layers": depth, "draw": range(draws),
+                                       "sensitivity": values.numpy()}))  # fmt: skip
+    return pd.concat(found, ignore_index=True)
+
+
+# Frames of the figures
+
+
+def with_study(runs: pd.DataFrame) -> pd.DataFrame:
+    """The book's own runs by length, and below them those of the study at n = 24 and 30; ``where`` tells them apart."""
+    return pd.concat([runs.assign(where="here"), study("lengths").assign(where="study")], ignore_index=True)
+
+
+def frontier(flat: pd.DataFrame, runs: pd.DataFrame, built: pd.DataFrame) -> pd.DataFrame:
+    """PARITY by its ``source``, construction, AdamW or weight noise, at the lengths of ``flat``; FIRST by noise too."""
+    parity = {"construction": built, "AdamW": runs[runs["converged"]], "weight noise": flat}
+    parts = [part[part["function"] == "PARITY"].assign(source=source) for source, part in parity.items()]
+    parts.append(flat[flat["function"] == "FIRST"].assign(source="FIRST, weight noise"))
+    found = pd.concat(parts, ignore_index=True)
+    return found[found["n"].isin(flat["n"])][["source", "function", "n", "sharpness", "error", "norm", "blowup"]]
+
+
+def orbits(along: pd.DataFrame, decayed: pd.DataFrame) -> pd.DataFrame:
+    """The models along the symmetry and the trained ones at several weight decays, told apart by ``kind``."""
+    return pd.concat([along.assign(kind="orbit", converged=True), decayed.assign(kind="trained")], ignore_index=True)
+
+
+def fillings(fits: pd.DataFrame, refits: pd.DataFrame) -> pd.DataFrame:
+    """Learned and coin-filled tables, a row each: their average sensitivity (``fit``), their sharpness (``refit``)."""
+    long = fits.melt(["labels", "function", "accuracy"], ["learned", "filled"], "table", "sensitivity")
+    long = long.replace({"table": {"filled": "filled by coins"}}).assign(kind="fit")
+    columns = ["table", "function", "converged", "sharpness", "error", "loss"]
+    return pd.concat([long, refits[columns].assign(kind="refit", labels=0)], ignore_index=True)
+
+
+def ways(pads: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """PARITY with a scratchpad and, where it converged, without, told apart by ``way``."""
+    bare = runs[(runs["function"] == "PARITY") & runs["converged"]]
+    both = [pads.assign(way="with a scratchpad"), bare.assign(way="answer alone")]
+    return pd.concat(both, ignore_index=True)[["way", "n", "seed", "learned", "sharpness", "error"]]

@@ -1,32 +1,29 @@
-"""What the experiments of :mod:`parity_lib.chapters.sensitivity` say, and the verdicts of the chapter ``sensitivity``.
+"""What the frames of :mod:`parity_lib.chapters.sensitivity` say: means, slopes, and the verdicts of the essay.
 
-A summary holds what the chapter says about an experiment, and each of the four claims is judged from summaries
-alone, to the letter of its check in :mod:`parity_lib.build.claims`.
+Each of the claims is judged from frames alone, to the letter of its check in ``book/claims.yml``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from scipy.stats import linregress, spearmanr
 from scipy.stats import t as student
 
-from ..evidence import Interval, Rate, Verdict, decide, wilson
+from ..evidence import Interval, Verdict
 from .boolean import EASY
-from .sensitivity import KINDS, LEARNED, Course, Fit, Measured
 
-LEFT = 0.2  # loss below which a run of PARITY has left the plateau of a constant answer, 1/4
-WIDE = ("N(0, 10²)", "U(-10, 10)")  # the starts that the claim on random weights is about
+CLIMBS = 0.5  # rank correlation from which a quantity climbs
+RIGHT = 0.999  # share of strings that a model with a scratchpad must write without a mistake
 
 
 # Statistics
 
 
-def slope(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> Interval | None:
+def slope(x: Sequence[float], y: Sequence[float]) -> Interval | None:
     """Least-squares slope with its Student interval; none with fewer than three points or one x."""
     if len(x) < 3 or len(set(x)) < 2:
         return None
@@ -35,8 +32,8 @@ def slope(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> I
     return Interval(float(fit.slope), float(fit.slope) - reach, float(fit.slope) + reach)
 
 
-def mean_interval(values: np.ndarray) -> Interval:
-    """Mean with its Student interval."""
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Mean with its Student interval; infinitely wide for a single value."""
     middle, count = float(np.mean(values)), len(values)
     if count < 2:
         return Interval(middle, -math.inf, math.inf)
@@ -44,439 +41,205 @@ def mean_interval(values: np.ndarray) -> Interval:
     return Interval(middle, middle - reach, middle + reach)
 
 
-def rank_correlation(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> float:
+def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float:
     """Spearman's correlation; 0 where one side is constant or has fewer than three points."""
     if len(x) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
         return 0.0
     return float(spearmanr(x, y).statistic)
 
 
-# Growth with length: the claim ``sens-sharpness``
+def means(runs: pd.DataFrame, quantity: str, by: str = "n") -> pd.DataFrame:
+    """Means over converged runs, a row per ``by``, a column per function; a gap where none converged."""
+    return runs[runs["converged"]].pivot_table(index=by, columns="function", values=quantity)
 
 
-@dataclass(frozen=True)
-class Growth:
-    """Slope of a quantity of converged runs per bit of length; none where runs are too few."""
-
-    whole: Interval | None
-    """Over all lengths."""
-    beyond: Interval | None
-    """Without the shortest length at which a run converged."""
-
-    @property
-    def resolved(self) -> bool:
-        """Whether the interval over all lengths lies above 0."""
-        return self.whole is not None and self.whole.low > 0
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the interval without the shortest length lies above 0."""
-        return self.beyond is not None and self.beyond.low > 0
-
-    def numbers(self) -> dict[str, str]:
-        """Both slopes as the results file keeps them."""
-        return {"slope": _shown(self.whole), "slope_without_shortest": _shown(self.beyond)}
-
-    def words(self) -> str:
-        """What the two slopes say together, as the end of a sentence about the quantity."""
-        if self.resolved and self.goes_on:
-            return "grows with length, and goes on beyond the shortest"
-        if self.resolved:
-            return "grows from the shortest length on, but beyond it no growth is resolved, so it may not go on"
-        if self.goes_on:
-            return "grows beyond the shortest length, though not resolved from it on"
-        falls = ", and falls beyond the shortest" if self.beyond is not None and self.beyond.high < 0 else ""
-        return "shows no growth with length that is resolved" + falls
-
-    def __str__(self) -> str:
-        if self.whole is None:
-            return "an amount that too few runs show"
-        return f"{self.whole}, and {_shown(self.beyond)} without the shortest length"
+def growth(runs: pd.DataFrame, function: str, quantity: str) -> Interval | None:
+    """Slope of a quantity of the converged runs of a function against length."""
+    good = runs[runs["converged"] & (runs["function"] == function)]
+    return slope(list(good["n"]), list(good[quantity]))
 
 
-def growth(results: Mapping[int, Measured], name: str, quantity: str) -> Growth:
-    """How a quantity of the converged runs of ``name`` changes with length."""
-    kept = [(n, value) for n, found in results.items() for value in found.kept(name, quantity)]
-    shortest = min((n for n, _ in kept), default=0)
-    later = [point for point in kept if point[0] > shortest]
-    return Growth(*(slope([n for n, _ in part], [value for _, value in part]) for part in (kept, later)))
+def above_easy(runs: pd.DataFrame, quantity: str) -> pd.Series:
+    """PARITY's mean over the largest easy mean, at every length with converged runs of both: their difference."""
+    table = means(runs, quantity)
+    if "PARITY" not in table:
+        return pd.Series(dtype=float)
+    easy = table[[name for name in EASY if name in table]].max(axis=1)
+    return (table["PARITY"] - easy).dropna()
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """Converged runs against length."""
-
-    sharpness: Mapping[int, Mapping[str, float]]
-    """Mean by length and function, where a run converged."""
-    counts: Mapping[int, Mapping[str, tuple[int, int]]]
-    """Converged and started, by length and function."""
-    growth: Mapping[str, Mapping[str, Growth]]
-    """By quantity and function."""
-
-    @property
-    def sharpest_easy(self) -> dict[int, float]:
-        """Mean sharpness of the sharpest easy function, at every length that has one and PARITY."""
-        easy = {n: [value for name, value in by_name.items() if name in EASY] for n, by_name in self.sharpness.items()}
-        return {n: max(easy[n]) for n, by_name in self.sharpness.items() if easy[n] and "PARITY" in by_name}
-
-    @property
-    def ratio(self) -> dict[int, float]:
-        """PARITY's mean sharpness over that of the sharpest easy function, where that is above 0."""
-        return {n: self.sharpness[n]["PARITY"] / most for n, most in self.sharpest_easy.items() if most > 0}
-
-    def table(self) -> str:
-        """Mean sharpness, converged/started and both slopes as a Markdown table."""
-        names = list(self.growth["sharpness"])
-        lines = ["| | " + " | ".join(f"n = {n}" for n in self.counts) + " | slope | without the shortest |"]
-        lines.append("|--" * (len(self.counts) + 3) + "|")
-        for name in names:
-            cells = [self._cell(n, name) for n in self.counts]
-            slopes = self.growth["sharpness"][name].numbers().values()
-            lines.append(f"| {name} | " + " | ".join([*cells, *slopes]) + " |")
-        return "\n".join(lines)
-
-    def _cell(self, n: int, name: str) -> str:
-        mean = self.sharpness[n].get(name)
-        converged, started = self.counts[n][name]
-        return ("" if mean is None else f"{mean:.3f} ") + f"({converged}/{started})"
+def counts(runs: pd.DataFrame) -> pd.DataFrame:
+    """Converged and started runs by function and length, as ``5/6``."""
+    grouped = runs.groupby(["function", "n"], sort=False)["converged"].agg(["sum", "count"])
+    text = grouped["sum"].astype(str) + "/" + grouped["count"].astype(str)
+    return text.unstack("n")
 
 
-def summarise_lengths(results: Mapping[int, Measured]) -> Lengths:
-    """Means, counts and slopes of the runs of :func:`train_named` at several lengths."""
-    names = list(dict.fromkeys(name for found in results.values() for name in found.names))
-    kept = {n: {name: found.kept(name, "sharpness") for name in names} for n, found in results.items()}
-    started = {n: {name: found.names.count(name) for name in names} for n, found in results.items()}
-    return Lengths(
-        {n: {name: float(values.mean()) for name, values in group.items() if len(values)} for n, group in kept.items()},
-        {n: {name: (len(group[name]), started[n][name]) for name in names} for n, group in kept.items()},
-        {
-            quantity: {name: growth(results, name, quantity) for name in names}
-            for quantity in ("sharpness", "norm", "log_blowup", "product")
-        },
-    )
+def variant_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """By variant: PARITY runs converged, mean sharpness of PARITY and of FIRST over converged runs, and their ratio."""
+    return _beside(runs, "variant")
 
 
-def judge_sharpness(found: Lengths) -> Verdict:
-    """``sens-sharpness``: sharper than every easy function at every length, and the sharper the longer."""
-    grown = found.growth["sharpness"]["PARITY"]
-    counts = {n: by_name["PARITY"] for n, by_name in found.counts.items()}
-    higher = all(found.sharpness[n]["PARITY"] > found.sharpest_easy[n] for n in found.sharpest_easy)
-    lengths = sum(converged > 0 for converged, _ in counts.values())
-    tested = bool(found.sharpest_easy) and lengths > 1 and grown.whole is not None
-    reaches_zero = grown.whole is not None and grown.whole.low <= 0 <= grown.whole.high
-    change = "sharper at every length, but growth with length is not resolved" if higher and reaches_zero else ""
-    return decide(
-        tested and higher and grown.resolved,
-        {
-            "times_the_sharpest_easy": found.ratio,
-            **grown.numbers(),
-            "converged": {n: converged for n, (converged, _) in counts.items()},
-            "started": max(started for _, started in counts.values()),
-        },
-        change=change if tested else "",
-        otherwise="fails" if tested else "not tested",
-    )
+def width_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """The same by length and width."""
+    return _beside(runs, ["n", "width"])
 
 
-# The ladder of k-parities: the claim ``sens-average``
+def _beside(runs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
+    parity = runs[runs["function"] == "PARITY"].groupby(by, sort=False)["converged"].agg(["sum", "count"])
+    good = runs[runs["converged"]]
+    sharp = good.pivot_table(index=by, columns="function", values="sharpness").reindex(parity.index)
+    columns = {"PARITY converged": parity["sum"].astype(str) + "/" + parity["count"].astype(str)}
+    columns |= {f"sharpness of {name}": sharp[name].map("{:.3f}".format) for name in ("PARITY", "FIRST")}
+    columns["times"] = (sharp["PARITY"] / sharp["FIRST"]).map("{:.1f}".format)
+    return pd.DataFrame(columns).replace("nan", "")
 
 
-@dataclass(frozen=True)
-class Ladder:
-    """k-parity inside n bits against k."""
-
-    n: int
-    correlation: Mapping[str, float]
-    """Rank correlation with k of the steps to learn (all runs) and of sharpness (converged runs)."""
-    steps: Mapping[int, float]
-    """Median steps to learn, infinite where half of the runs or more never do."""
-    learned: Mapping[int, Rate]
-    sharpness: Mapping[int, float]
-    """Mean over converged runs, where there are any."""
-
-    @property
-    def hardest(self) -> tuple[int, ...]:
-        """Every k with the most steps."""
-        return _largest(self.steps)
-
-    @property
-    def sharpest(self) -> tuple[int, ...]:
-        """Every k with the highest mean sharpness."""
-        return _largest(self.sharpness)
-
-    @property
-    def harder_than_all(self) -> tuple[int, ...]:
-        """Every k that takes more steps than k = n."""
-        return tuple(k for k, steps in self.steps.items() if steps > self.steps[self.n])
-
-    def words(self) -> str:
-        """Where the climb ends, in a sentence or two."""
-        tops = f"Most steps at k = {_listed(self.hardest)}, sharpest at k = {_listed(self.sharpest) or 'none'}."
-        if not self.harder_than_all:
-            return f"{tops} No k takes more steps than full PARITY, k = n."
-        although = ", although its minima are the sharpest" if self.sharpest == (self.n,) else ""
-        return (
-            f"{tops} Full PARITY, k = n, is learned sooner than k = {_listed(self.harder_than_all)}{although}. "
-            "A likely reason: its bits need not be found."
-        )
-
-    def numbers(self) -> dict[str, Any]:
-        """What the verdict rests on."""
-        return {
-            "correlation": self.correlation,
-            "median_steps": {k: steps if math.isfinite(steps) else None for k, steps in self.steps.items()},
-            "learned": self.learned,
-            "most_steps_at": self.hardest,
-            "sharpest_at": self.sharpest,
-            "n": self.n,
-        }
+# Verdicts
 
 
-def summarise_ladder(measured: Measured) -> Ladder:
-    """Steps and sharpness of the runs of :func:`train_bridge` by k."""
-    ks, steps, good = np.array([int(name) for name in measured.names]), measured.steps(), measured.converged
-    last = np.minimum(steps, 2 * measured.trained.settings.steps)  # a run that never learns counts as last
-    sizes = [int(k) for k in np.unique(ks)]
-    return Ladder(
-        n=measured.trained.encoder.n,
-        correlation={
-            "steps to learn": rank_correlation(ks, last),
-            "sharpness": rank_correlation(ks[good], measured.sharpness[good]),
-        },
-        steps={k: float(np.median(steps[ks == k])) for k in sizes},
-        learned={k: wilson(int(np.isfinite(steps[ks == k]).sum()), int((ks == k).sum())) for k in sizes},
-        sharpness={k: float(measured.sharpness[good & (ks == k)].mean()) for k in sizes if (good & (ks == k)).any()},
-    )
+def verdict_table(verdicts: Mapping[str, Verdict]) -> pd.DataFrame:
+    """Both columns of every verdict, by claim."""
+    rows = {claim: [found.as_stated, found.instead] for claim, found in verdicts.items()}
+    return pd.DataFrame(rows, index=["as stated", "what does hold"]).T
 
 
-def judge_average(found: Ladder) -> Verdict:
+def judge_sharpness(runs: pd.DataFrame, flat: pd.DataFrame) -> Verdict:
+    """``sens-sharpness``, from trained ``runs`` by length and from the ``flat`` ones found by weight noise."""
+    lead, grown = above_easy(runs, "sharpness"), growth(runs, "PARITY", "sharpness")
+    parity = runs[runs["function"] == "PARITY"]
+    lengths = parity[parity["converged"]]["n"].nunique()
+    flattest = flat.pivot_table(index="n", columns="function", values=["sharpness", "error"])
+    gap = flattest["sharpness"]["PARITY"] - flattest["sharpness"]["FIRST"]
+    sharper = gap > 2 * np.hypot(flattest["error"]["PARITY"], flattest["error"]["FIRST"])
+    numbers = {
+        "lead_over_easy": lead.to_dict(),
+        "slope": str(grown),
+        "converged": parity.groupby("n")["converged"].sum().to_dict(),
+        "started": parity.groupby("n")["converged"].count().to_dict(),
+        "flattest_parity": flattest["sharpness"]["PARITY"].to_dict(),
+        "flattest_first": flattest["sharpness"]["FIRST"].to_dict(),
+    }
+    if len(lead) and (lead <= 0).any():
+        return Verdict("fails", "measured", numbers, "At some length an easy function is as sharp.")
+    if lengths < 3 or grown is None or grown.low <= 0:
+        return Verdict("open", "measured", numbers)
+    if sharper.all():
+        return Verdict("holds", "measured", numbers)
+    return Verdict("narrower range", "measured", numbers, "It holds of the minima that AdamW reaches from a random "
+                   "start; weight noise finds PARITY as flat as FIRST.")  # fmt: skip
+
+
+def judge_average(runs: pd.DataFrame, budget: int) -> Verdict:
     """``sens-average``: steps and sharpness climb with k, and end highest at k = n alone."""
-    climbs = [name for name, value in found.correlation.items() if value >= 0.5]
-    parts = [" and ".join(climbs) + (" climb" if len(climbs) > 1 else " climbs") + " with k"]
-    parts += [f"{name} with a rank correlation below 0.5" for name in found.correlation if name not in climbs]
-    top = found.sharpest == (found.n,)
-    if found.hardest != (found.n,):
-        full = "full PARITY, though its minima are the sharpest," if top else "full PARITY"
-        most = "" if found.hardest == found.harder_than_all else f" (most steps at k = {_listed(found.hardest)})"
-        sooner = f"{full} is learned sooner than k = {_listed(found.harder_than_all)}{most}"
-        parts.append(sooner if found.harder_than_all else f"k = {_listed(found.hardest)} share the most steps")
-    if not top:
-        parts.append(f"sharpest at k = {_listed(found.sharpest) or 'none'}, not n")
-    holds = len(climbs) == 2 and found.hardest == found.sharpest == (found.n,)
-    return decide(holds, found.numbers(), change="; ".join(parts) if climbs else "")
-
-
-# Norm against blowup: the claim ``sens-tradeoff``
-
-
-@dataclass(frozen=True)
-class Tradeoff:
-    """Norm and blowup of converged runs of PARITY and FIRST over several weight decays."""
-
-    correlation: Mapping[str, float]
-    """Rank correlation of norm and blowup over all weight decays, by function."""
-    runs: Mapping[str, int]
-    products: Mapping[float, Mapping[str, float | None]]
-    """Mean of log10(norm x blowup²) by weight decay and function."""
-    differences: Mapping[float, Interval | None]
-    """PARITY minus FIRST, paired by seed, of the same."""
-
-    @property
-    def above(self) -> bool:
-        """Whether PARITY's mean product is above that of FIRST at every weight decay."""
-        pairs = [(group["PARITY"], group["FIRST"]) for group in self.products.values()]
-        return all(parity is not None and first is not None and parity > first for parity, first in pairs)
-
-    @property
-    def apart(self) -> list[float]:
-        """The weight decays at which the interval of the paired difference lies above 0."""
-        return [decay for decay, found in self.differences.items() if found is not None and found.low > 0]
-
-    def words(self) -> str:
-        """The two means at every weight decay, with the paired difference."""
-        parts = []
-        for decay, group in self.products.items():
-            parity, first = ("none" if group[name] is None else f"{group[name]:.2f}" for name in ("PARITY", "FIRST"))
-            parts.append(f"{parity} against {first} at {decay:g} (difference {_shown(self.differences[decay])})")
-        return "; ".join(parts)
-
-
-def summarise_tradeoff(results: Mapping[float, Measured]) -> Tradeoff:
-    """The runs of :func:`train_named` for PARITY and FIRST at several weight decays."""
-    names = ("PARITY", "FIRST")
-    ends = {
-        name: [np.concatenate([found.kept(name, q) for found in results.values()]) for q in ("norm", "blowup")]
-        for name in names
+    n, good = int(runs["k"].max()), runs[runs["converged"]]
+    last = runs["learned"].clip(upper=2 * budget)  # a run that never learns counts as last
+    correlation = {
+        "steps": rank_correlation(list(runs["k"]), list(last)),
+        "sharpness": rank_correlation(list(good["k"]), list(good["sharpness"])),
     }
-    kept = {decay: {name: _by_seed(found, name) for name in names} for decay, found in results.items()}
-    pairs = {
-        decay: [group["PARITY"][seed] - group["FIRST"][seed] for seed in group["PARITY"] if seed in group["FIRST"]]
-        for decay, group in kept.items()
+    steps, sharp = last.groupby(runs["k"]).median(), good.groupby("k")["sharpness"].mean()
+    hardest, sharpest = _largest(steps), _largest(sharp)
+    numbers = {
+        "correlation": correlation,
+        "median_steps": steps.to_dict(),
+        "sharpness": sharp.to_dict(),
+        "most_steps_at": hardest,
+        "sharpest_at": sharpest,
     }
-    return Tradeoff(
-        {name: rank_correlation(*pair) for name, pair in ends.items()},
-        {name: len(norms) for name, (norms, _) in ends.items()},
-        {
-            decay: {name: float(np.mean(list(values.values()))) if values else None for name, values in group.items()}
-            for decay, group in kept.items()
-        },
-        {decay: mean_interval(np.array(values)) if values else None for decay, values in pairs.items()},
-    )
+    climbs = [name for name, value in correlation.items() if value >= CLIMBS]
+    if len(climbs) == 2 and hardest == sharpest == [n]:
+        return Verdict("holds", "measured", numbers)
+    if not climbs:
+        return Verdict("fails", "measured", numbers)
+    said = {"steps": "the steps to learn climb", "sharpness": "sharpness climbs"}
+    instead = " and ".join(said[name] for name in climbs) + " with k, but not to the end: "
+    instead += f"most steps at k = {_listed(hardest)}, sharpest at k = {_listed(sharpest)} of {n}."
+    return Verdict("narrower range", "measured", numbers, instead[0].upper() + instead[1:])
 
 
-def _by_seed(found: Measured, name: str) -> dict[int, float]:
-    chosen = np.flatnonzero(found.among(name) & found.converged)
-    return {found.trained.seeds[i]: float(found.product[i]) for i in chosen}
-
-
-def judge_tradeoff(found: Tradeoff, grown: Growth) -> Verdict:
-    """``sens-tradeoff``: norm against blowup, PARITY above FIRST, and growth of the product with length."""
-    enough, exchanged = found.runs["PARITY"] >= 6, found.correlation["PARITY"] <= -0.8
-    wanted = {"PARITY above FIRST at every weight decay": found.above, "growth with length": grown.resolved}
-    missing = [text for text, there in wanted.items() if not there]
-    return decide(
-        enough and exchanged and not missing,
-        {
-            "correlation": found.correlation["PARITY"],
-            "correlation_of_FIRST": found.correlation["FIRST"],
-            "runs": found.runs["PARITY"],
-            "log10_product": found.products,
-            "difference": {decay: _shown(interval) for decay, interval in found.differences.items()},
-            **grown.numbers(),
-        },
-        change="without " + " and ".join(missing) if enough and exchanged else "",
-        otherwise="fails" if enough else "not tested",
-    )
-
-
-# PARITY over time
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One run of a :class:`Course`: when it was solved, and how sharp it was."""
-
-    left: bool
-    """Whether the loss fell below 0.2."""
-    solved: int | None
-    """The first update looked at with a loss below 0.01."""
-    plateau: float | None
-    """Mean sharpness before the loss fell below 0.2, if it was looked at before."""
-    after: float | None
-    """Mean sharpness from there on that the run was solved."""
-    loss: float
-    """At the end, as the next."""
-    sharpness: float
-
-
-def summarise_course(course: Course) -> list[Stage]:
-    """The stages of every run."""
-    stages = []
-    for loss, sharp in zip(course.loss.T, course.sharpness.T, strict=True):
-        leaves, solves = (int(np.argmax(loss < level)) if (loss < level).any() else None for level in (LEFT, LEARNED))
-        before = sharp[:leaves]
-        stages.append(
-            Stage(
-                left=leaves is not None,
-                solved=None if solves is None else int(course.updates[solves]),
-                plateau=float(before.mean()) if len(before) else None,
-                after=None if solves is None else float(sharp[solves:].mean()),
-                loss=float(loss[-1]),
-                sharpness=float(sharp[-1]),
-            )
-        )
-    return stages
-
-
-def describe_course(stages: Sequence[Stage]) -> str:
-    """What happens to loss and sharpness, in a few sentences that fit the runs at hand."""
-    solved = [stage for stage in stages if stage.after is not None]
-    halfway = [stage for stage in stages if stage.left and stage.after is None]
-    stuck = [stage for stage in stages if not stage.left]
-    text = (
-        f"off the plateau (loss below {LEFT:g}): {len(solved) + len(halfway)} of {len(stages)} runs; "
-        f"solved (below {LEARNED:g}): {len(solved)}"
-    )
-    text += f", after {_listed([stage.solved for stage in solved])} updates. " if solved else ". "
-    both = [(stage.plateau, stage.after) for stage in solved if stage.plateau is not None and stage.after is not None]
-    if both:
-        rises = sum(after > before for before, after in both)
-        text += (
-            f"Mean sharpness on the plateau and once solved: {', '.join(f'{a:.3f} and {b:.3f}' for a, b in both)}; "
-            f"it is higher once solved in {rises} of {len(both)}. "
-        )
-    if halfway:
-        ends = ", ".join(f"{stage.loss:.2g} with sharpness {stage.sharpness:.3f}" for stage in halfway)
-        text += f"Off the plateau but not solved at the end: loss {ends}. "
-    if stuck:
-        flat = [stage.plateau for stage in stuck if stage.plateau is not None]
-        text += f"Still on the plateau: mean sharpness {', '.join(f'{value:.3f}' for value in flat)}"
-        below = bool(solved) and max(flat) < min(stage.after for stage in solved if stage.after is not None)
-        text += ", flatter than any solved run, which is why the filter matters." if below else "."
-    return text.strip()
-
-
-# The preference for low sensitivity: the claim ``sens-bias``
-
-
-@dataclass(frozen=True)
-class Preference:
-    """Learned functions against random fill, and transformers against LSTMs with random weights."""
-
-    differences: Mapping[int, Interval]
-    """Average sensitivity, learned minus filled, paired, by K."""
-    fitted: Mapping[int, Rate]
-    """Fits that reach an accuracy of 0.99 on their K labels."""
-    random: Mapping[str, Mapping[str, Mapping[int, Interval]]]
-    """Mean normalised sensitivity by start, kind and number of layers."""
-
-    def gaps(self, start: str) -> tuple[int, ...]:
-        """The numbers of layers at which the interval of transformers lies below that of LSTMs."""
-        ours, theirs = (self.random[start][kind] for kind in KINDS)
-        return tuple(layers for layers in ours if ours[layers].below(theirs[layers]))
-
-
-def summarise_preference(
-    fits: Mapping[int, Fit], untrained: Mapping[str, Mapping[str, Mapping[int, np.ndarray]]]
-) -> Preference:
-    """Intervals of what :func:`fit_random_functions` and :func:`random_sensitivities` found."""
-    spread = {
-        start: {kind: {size: mean_interval(found) for size, found in by.items()} for kind, by in group.items()}
-        for start, group in untrained.items()
+def judge_tradeoff(runs: pd.DataFrame) -> Verdict:
+    """``sens-tradeoff``: the least product over the symmetries, PARITY above the easy functions and growing."""
+    lead, grown = above_easy(runs, "least"), growth(runs, "PARITY", "least")
+    parity = runs[(runs["function"] == "PARITY") & runs["converged"]]
+    numbers = {
+        "log10_lead_over_easy": lead.to_dict(),
+        "slope_per_bit": str(grown),
+        "slope_of_FIRST": str(growth(runs, "FIRST", "least")),
+        "runs": len(parity),
     }
-    return Preference(
-        {labels: mean_interval(fit.learned - fit.filled) for labels, fit in fits.items()},
-        {labels: wilson(int((fit.accuracy >= 0.99).sum()), len(fit.accuracy)) for labels, fit in fits.items()},
-        spread,
+    if len(parity) < 6 or grown is None or not len(lead):
+        return Verdict("open", "measured", numbers)
+    found = {"PARITY lies above the easy functions at every length": bool((lead > 0).all()),
+             "the least product grows with length": grown.low > 0}  # fmt: skip
+    true = [text for text, there in found.items() if there]
+    if len(true) == 2:
+        return Verdict("holds", "measured", numbers)
+    if true:
+        return Verdict("narrower range", "measured", numbers, f"Of the two parts one: {true[0]}.")
+    return Verdict("fails", "measured", numbers)
+
+
+def random_gaps(untrained: pd.DataFrame) -> pd.DataFrame:
+    """Start and layers at which the interval of transformers lies below that of LSTMs, in column ``below``."""
+    intervals = untrained.groupby(["start", "layers", "kind"], sort=False)["sensitivity"].apply(mean_interval).unstack()
+    below = [ours.below(theirs) for ours, theirs in zip(intervals["transformer"], intervals["LSTM"], strict=True)]
+    return intervals.assign(below=below).reset_index()
+
+
+def judge_bias(fits: pd.DataFrame, refits: pd.DataFrame, untrained: pd.DataFrame) -> Verdict:
+    """``sens-bias``: learned tables against coins, their sharpness, and random weights against LSTMs."""
+    right = fits.groupby("labels")["accuracy"].apply(lambda accuracy: (accuracy == 1).mean())
+    judged = [labels for labels, share in right.items() if share > 0.5]
+    differences = {
+        labels: mean_interval(list(group["learned"] - group["filled"])) for labels, group in fits.groupby("labels")
+    }
+    pairs = refits[refits["converged"]].pivot_table(index="function", columns="table", values="sharpness").dropna()
+    flatter = mean_interval(list(pairs["learned"] - pairs["filled by coins"])) if len(pairs) else None
+    gaps = random_gaps(untrained)
+    numbers = {
+        "difference": {labels: str(value) for labels, value in differences.items()},
+        "every_label_right": right.to_dict(),
+        "sharpness_learned_minus_filled": str(flatter),
+        "pairs": len(pairs),
+        "below_LSTM": {f"{row.start}, {row.layers} layers": bool(row.below) for row in gaps.itertuples()},
+    }
+    if not judged:
+        return Verdict("open", "measured", numbers)
+    if any(differences[labels].high >= 0 for labels in judged):
+        return Verdict("fails", "measured", numbers)
+    flat = flatter is not None and flatter.high < 0
+    if flat and gaps["below"].all():
+        return Verdict("holds", "measured", numbers)
+    layers = sorted(set(gaps[gaps["below"]]["layers"]))
+    starts = list(dict.fromkeys(gaps[gaps["below"]]["start"]))
+    instead = "True of functions learned from labels" + (", and of their sharpness" if flat else "")
+    instead += (
+        f"; of random weights only with {_listed(layers)} layers and starts {_listed(starts)}." if starts else "."
     )
+    return Verdict("narrower range", "measured", numbers, instead)
 
 
-def judge_bias(found: Preference) -> Verdict:
-    """``sens-bias``: less sensitive than random fill where most fits succeed, and than LSTMs at two layers."""
-    judged = [labels for labels, rate in found.fitted.items() if rate.share > 0.5]
-    extends = bool(judged) and all(found.differences[labels].high < 0 for labels in judged)
-    begins = all(2 in found.gaps(start) for start in WIDE)
-    at_two = {start: {kind: str(by[2]) for kind, by in group.items()} for start, group in found.random.items()}
-    return decide(
-        extends and begins,
-        {
-            "difference": {labels: str(value) for labels, value in found.differences.items()},
-            "fitted": found.fitted,
-            "random": at_two,
-            "gap_at_layers": {start: found.gaps(start) for start in found.random},
-        },
-        change="only trained on labels" if extends else "only with random weights" if begins else "",
+def judge_scratchpad(pads: pd.DataFrame, runs: pd.DataFrame) -> Verdict:
+    """``sens-scratchpad``, from the runs with a scratchpad and those without."""
+    bare, written = (
+        means(runs, "sharpness").get("PARITY", pd.Series(dtype=float)),
+        pads.groupby("n")["sharpness"].mean(),
     )
+    share = (pads["right"] >= RIGHT).groupby(pads["n"]).mean()
+    ratio = (written / bare).dropna()
+    numbers = {"right": pads.groupby("n")["right"].min().to_dict(), "share_of_bare_sharpness": ratio.to_dict()}
+    if (share < 1).any():
+        return Verdict("fails", "measured", numbers)
+    if len(ratio) and (ratio < 0.5).all():
+        return Verdict("holds", "measured", numbers)
+    return Verdict("narrower range", "measured", numbers, "It is learned; its minima are not everywhere flatter.")
 
 
-def _largest(values: Mapping[int, float]) -> tuple[int, ...]:
+def _largest(values: pd.Series) -> list[int]:
     """The keys of the largest value, all of them."""
-    return tuple(key for key, value in values.items() if value == max(values.values()))
+    return [int(key) for key in values.index[values == values.max()]]
 
 
-def _listed(values: Iterable[Any]) -> str:
+def _listed(values: Sequence[object]) -> str:
     return ", ".join(map(str, values))
-
-
-def _shown(interval: Interval | None) -> str:
-    return "too few runs" if interval is None else str(interval)

@@ -1,251 +1,269 @@
-"""Figures of the chapter ``sensitivity``."""
+"""Figures of the essay ``sensitivity``: frames in, figures out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import cycle
-
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullLocator
 
-from ..chapters.sensitivity import Course, Fit, Measured
-from ..chapters.sensitivity_summary import mean_interval
-from ..evidence import wilson
-from .style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, draw_rates, plain_log_ticks
+from .style import FULL, REPAIRED, SIGNAL, STATED, label_lines, medians, plain_log_ticks, ticks_at
 
-FUNCTION_STYLE = {
-    "PARITY": (RED, "o", "-"),
-    "MAJORITY": (BLUE, "s", "--"),
-    "FIRST": (GREEN, "^", "-."),
-    "MEAN": (ORANGE, "D", ":"),
-}
-KIND_STYLE = {"transformer": (BLUE, "o"), "LSTM": (RED, "s")}
-DECAY_COLOURS = (SKY, BLUE, PURPLE, RED, ORANGE, "black")
-SEED_COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY, "black")
-SEED_DASHES = ("-", "--", "-.")
+FUNCTIONS = {"PARITY": SIGNAL, "MAJORITY": "#E69F00", "MEAN": "#56B4E9", "FIRST": STATED}
+"""The colour of every function, hardest first."""
+QUANTITIES = {"sharpness": "sharpness", "norm": "norm of the parameters", "blowup": "layer-norm blowup"}
+KIND_COLOURS = {"transformer": SIGNAL, "LSTM": "#E69F00"}
 
 
-def spectra(weights: Mapping[str, np.ndarray], sensitivities: Mapping[str, float]) -> Figure:
-    """Average sensitivity of every function, and where its Fourier weight sits: (n + 1,) per function."""
-    names = list(weights)
-    fig, axes = plt.subplots(1, 2, figsize=(8.2, 0.33 * len(names) + 1.3), sharey=True, width_ratios=[1, 1.25])
-    values = np.array([sensitivities[name] for name in names])
-    places = np.arange(len(names))
-    axes[0].hlines(places, 0.03, values, color="#9db8cc", lw=3)
-    axes[0].plot(values, places, "o", color=BLUE)
-    for place, value in zip(places, values, strict=True):
-        axes[0].annotate(f"{value:.3g}", (value, place), xytext=(6, 0), textcoords="offset points", va="center")
-    axes[0].set(xscale="log", xlabel="average sensitivity", xlim=(0.03, 4 * values.max()))
-    axes[0].set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
-    axes[0].xaxis.set_minor_locator(NullLocator())
-    axes[0].set_yticks(places, names)
-    axes[0].invert_yaxis()
-    axes[0].grid(False, axis="y")
-    image = axes[1].imshow(np.stack(list(weights.values())), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes[1].set(xlabel="number of bits in the Fourier term")
-    axes[1].grid(False)
-    fig.colorbar(image, ax=axes[1], label="weight")
-    return fig
-
-
-def against_length(results: Mapping[int, Measured]) -> Figure:
-    """Sharpness, norm and blowup of converged runs against length; a dot is a run, a line joins the means."""
-    fig, axes = plt.subplots(1, 3, figsize=(8.2, 3.8), width_ratios=[1.5, 1, 1])
-    reach = 0.16 * (min(np.diff(sorted(results)), default=1))
-    for place, (name, (colour, marker, dash)) in enumerate(FUNCTION_STYLE.items()):
-        shift = reach * (place - 1.5) / 1.5
-        for ax, quantity in zip(axes, ("sharpness", "norm", "blowup"), strict=True):
-            kept = {n: found.kept(name, quantity) for n, found in results.items()}
-            for n, values in kept.items():
-                ax.plot(np.full(len(values), n + shift), values, marker, color=colour, ms=3.5, alpha=0.7, mew=0)
-            reached = [n for n, values in kept.items() if len(values)]
-            ax.plot(
-                np.array(reached) + shift,
-                [kept[n].mean() for n in reached],
-                dash,
-                marker=marker,
-                color=colour,
-                label=name,
-            )
-        for n, found in results.items():
-            axes[0].errorbar(
-                np.full(len(found.kept(name, "loss")), n + shift),
-                found.kept(name, "sharpness"),
-                1.96 * found.kept(name, "sharpness_error"),
-                fmt="none",
-                ecolor=colour,
-                elinewidth=0.8,
-                alpha=0.5,
-            )
-    for n, found in results.items():
-        parity = found.among("PARITY")
-        counted = f"{(parity & found.converged).sum()}/{parity.sum()}"
-        axes[0].text(n, 1.0, counted, transform=axes[0].get_xaxis_transform(), ha="center", va="bottom", color=RED)
-    axes[0].set(ylabel="sharpness", ylim=(0, None))
-    axes[0].set_title("PARITY runs converged/started:", loc="left", fontsize=9, pad=18)
-    axes[1].set(ylabel="parameter norm")
-    axes[2].set(ylabel="layer-norm blowup", yscale="log")
-    _plain_ticks(axes[2])
-    for ax in axes:
-        ax.set(xlabel="length n", xticks=list(results))
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return fig
-
-
-def bridge(measured: Measured) -> Figure:
-    """k-parity inside n bits against k: steps to learn, success, sharpness; a dot is a run."""
-    ks = np.array([int(name) for name in measured.names])
-    sizes, steps, budget = np.unique(ks), measured.steps(), measured.trained.settings.steps
-    learned = np.isfinite(steps)
-    spread = _spread(ks)
-    fig, axes = plt.subplots(1, 3, figsize=(8.2, 3.5))
-    axes[0].plot((ks + spread)[learned], steps[learned], "o", color=BLUE, ms=4, alpha=0.6, mew=0, label="learned")
-    axes[0].plot((ks + spread)[~learned], np.full((~learned).sum(), 1.15 * budget), "x", color=RED, ms=5, label="never")
-    middle = [min(float(np.median(steps[ks == k])), 1.15 * budget) for k in sizes]
-    axes[0].plot(sizes, middle, "-", color="black", lw=1.2, label="median")
-    axes[0].axhline(budget, color=GREY, ls=":", lw=1)
-    axes[0].set(yscale="log", ylabel="updates to learn", title="steps")
-    _plain_ticks(axes[0])
-    axes[0].legend(fontsize=8, loc="lower right")
-    for label, passed, colour, marker, shift in (
-        ("learned", learned, BLUE, "o", -0.15),
-        ("converged", measured.converged, GREEN, "^", 0.15),
-    ):
-        rates = [wilson(int(passed[ks == k].sum()), int((ks == k).sum())) for k in sizes]
-        draw_rates(axes[1], sizes + shift, rates, colour, marker, label, full=1, ls="none")
-    axes[1].set(ylim=(-0.04, 1.04), ylabel="share of runs", title="success")
-    axes[1].legend(fontsize=8, loc="lower left")
-    good = measured.converged
-    axes[2].errorbar(
-        (ks + spread)[good],
-        measured.sharpness[good],
-        1.96 * measured.sharpness_error[good],
-        fmt="o",
-        color=BLUE,
-        ms=4,
-        alpha=0.6,
-        mew=0,
-        elinewidth=0.8,
+def spectra(frame: pd.DataFrame) -> Figure:
+    """Average sensitivity of every function, and where its Fourier weight sits."""
+    once = frame.drop_duplicates("function")
+    fig, axes = plt.subplots(1, 2, figsize=(FULL, 0.3 * len(once) + 1.2), width_ratios=[1, 1.3])
+    sns.stripplot(once, x="sensitivity", y="function", ax=axes[0], size=7, color=SIGNAL, jitter=False)
+    for place, value in enumerate(once["sensitivity"]):
+        axes[0].annotate(f"{value:.3g}", (value, place), (7, 0), textcoords="offset points", va="center", fontsize=8.5)
+    axes[0].set(xscale="log", xlabel="average sensitivity", ylabel="", xlim=(0.03, 8 * once["sensitivity"].max()))
+    ticks_at(axes[0].xaxis, [0.1, 1, 10])
+    table = frame.pivot_table(index="function", columns="degree", values="weight").loc[once["function"]]
+    sns.heatmap(table, ax=axes[1], cmap="Blues", vmin=0, vmax=1, yticklabels=False, cbar_kws={"label": "weight"})
+    axes[1].set(xlabel="bits in the Fourier term", ylabel="")
+    axes[1].tick_params(axis="x", rotation=0)
+    n = int(frame["degree"].max())
+    fig.suptitle(
+        f"PARITY is as sensitive as a function of {n} bits can be", x=0.01, ha="left", fontweight="bold", fontsize=10.5
     )
-    there = [k for k in sizes if (good & (ks == k)).any()]
-    axes[2].plot(there, [measured.sharpness[good & (ks == k)].mean() for k in there], "-", color="black", lw=1.2)
-    axes[2].set(ylim=(0, None), ylabel="sharpness, converged runs", title="sharpness")
-    for ax in axes:
-        ax.set(xlabel="k = average sensitivity", xticks=sizes)
     return fig
 
 
-def tradeoff(results: Mapping[float, Measured]) -> Figure:
-    """Blowup against norm of converged runs, a colour per weight decay; dashed lines of equal norm times blowup²."""
-    fig, ax = plt.subplots(figsize=(8.2, 4.0))
-    for (decay, found), colour in zip(results.items(), cycle(DECAY_COLOURS)):
-        for name, fill in (("PARITY", colour), ("FIRST", "none")):
-            marker = FUNCTION_STYLE[name][1]
-            ax.plot(found.kept(name, "norm"), found.kept(name, "blowup"), marker, mec=colour, mfc=fill, mew=1.5, ms=7)
-        ax.plot([], [], "s", color=colour, label=f"weight decay {decay:g}")
-    for name, fill in (("PARITY", GREY), ("FIRST", "none")):
-        ax.plot([], [], FUNCTION_STYLE[name][1], mec=GREY, mfc=fill, mew=1.5, ms=7, label=name)
-    ax.set(xlabel="parameter norm", ylabel="layer-norm blowup", yscale="log")
-    ax.margins(0.08)
-    _lines_of_equal_product(ax)
-    _plain_ticks(ax)
-    fig.legend(*ax.get_legend_handles_labels(), fontsize=9, loc="outside lower center", ncols=5)
-    return fig
-
-
-def _lines_of_equal_product(ax: Axes) -> None:
-    """Dashed lines of equal norm x blowup² across the axes, each with its value at the left edge."""
-    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    left = max(left, 1e-3)
-    low, high = np.log10(left * bottom**2), np.log10(right * top**2)
-    x = np.linspace(left, right, 50)
-    for power in range(int(np.floor(low)), int(np.ceil(high))):
-        for times in (1, 2, 5) if high - low < 2.5 else (1,):
-            height = np.sqrt(times * 10.0**power / x)
-            ax.plot(x, height, color="#b0b0b0", lw=0.9, ls="--", zorder=0)
-            if bottom < height[0] < 0.95 * top:
-                text = f"{times * 10.0**power:g}" if power < 4 else f"$10^{{{power}}}$"
-                ax.annotate(text, (left, height[0]), xytext=(3, 2), textcoords="offset points", fontsize=8, color=GREY)
-    ax.set(xlim=(left, right), ylim=(bottom, top))
-
-
-def course(found: Course, n: int) -> Figure:
-    """Loss, sharpness, blowup and norm of PARITY runs over time, a line per seed."""
-    fig, axes = plt.subplots(2, 2, figsize=(8.2, 4.8), sharex=True)
-    panels = (("loss", "loss"), ("sharpness", "sharpness"), ("blowup", "layer-norm blowup"), ("norm", "parameter norm"))
-    for ax, (quantity, label) in zip(axes.flat, panels, strict=True):
-        for values, colour, dash in zip(getattr(found, quantity).T, cycle(SEED_COLOURS), cycle(SEED_DASHES)):
-            ax.plot(found.updates, values, dash, color=colour, lw=1.5)
-        ax.set(ylabel=label, yscale="log" if quantity in ("loss", "blowup") else "linear")
-        if quantity == "blowup":
-            _plain_ticks(ax)
-    axes[0, 0].axhline(0.25, color=GREY, ls=":", lw=1)
-    axes[0, 0].set_title(f"PARITY, n = {n}; dotted: the plateau, 1/4")
-    for ax in axes[1]:
-        ax.set_xlabel("update")
-    return fig
-
-
-def bias(fits: Mapping[int, Fit], n: int) -> Figure:
-    """Average sensitivity of learned functions and of random fill of the same labels, joined in pairs, against K."""
-    fig, ax = plt.subplots(figsize=(8.2, 3.5))
-    for place, fit in enumerate(fits.values()):
-        ax.plot([place - 0.15, place + 0.15], np.stack([fit.learned, fit.filled]), "-", color="#a0a0a0", lw=1)
-        for shift, values, colour, marker, label in (
-            (-0.15, fit.learned, BLUE, "o", "learned"),
-            (0.15, fit.filled, ORANGE, "s", "random fill"),
-        ):
-            ax.plot(np.full(len(values), place + shift), values, marker, color=colour, ms=4.5, alpha=0.8, mew=0)
-            _mean(ax, place + 1.7 * shift, values, colour, marker, label if place == 0 else None)
-    ax.axhline(n / 2, color="black", ls=":", lw=1, label="n/2")
-    ax.set_xticks(range(len(fits)), [str(labels) for labels in fits])
-    ax.set(xlabel=f"labels K, of {2**n}", ylabel="average sensitivity", ylim=(0, None))
-    ax.legend(fontsize=8, loc="lower right")
-    return fig
-
-
-def random_weights(results: Mapping[str, Mapping[str, Mapping[int, np.ndarray]]]) -> Figure:
-    """Normalised sensitivity of models with random weights: a panel per start, against layers; a dot is a draw."""
-    fig, axes = plt.subplots(1, len(results), figsize=(8.2, 3.5), sharey=True, squeeze=False)
-    for ax, (start, by_kind) in zip(axes[0], results.items(), strict=True):
-        for (kind, by_layers), shift in zip(by_kind.items(), (-0.18, 0.18), strict=True):
-            colour, marker = KIND_STYLE[kind]
-            for place, values in enumerate(by_layers.values()):
-                jitter = np.linspace(-0.11, 0.11, len(values))
-                ax.plot(place + shift + jitter, values, marker, color=colour, ms=2.6, alpha=0.55, mew=0)
-                _mean(ax, place + shift, values, colour, marker, kind if place == 0 else None)
-        ax.set_xticks(range(len(by_layers)), [str(layers) for layers in by_layers])
-        ax.set(xlabel="layers", title=start)
-    axes[0, 0].set(ylabel="average sensitivity / n", ylim=(-0.02, None))
-    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return fig
-
-
-def _plain_ticks(ax: Axes) -> None:
-    """Numbers written out, without needless zeros, along a log axis of y that holds its data already."""
-    low, high = ax.get_ylim()
-    plain_log_ticks(ax.yaxis)
-    if high < 6 * low:  # fewer than three of 1, 2, 5, 10, ...
-        ax.yaxis.set_major_locator(MaxNLocator(5))
-    ax.yaxis.set_major_formatter("{x:g}")
-
-
-def _mean(ax: Axes, x: float, values: np.ndarray, colour: str, marker: str, label: str | None) -> None:
-    """A mean with its 95 % interval, edged in black to stand out from the dots."""
-    interval = mean_interval(values)
-    reach = [[interval.value - interval.low], [interval.high - interval.value]] if len(values) > 1 else None
-    ax.errorbar(
-        x, interval.value, reach, fmt=marker, color=colour, mec="black", mew=0.7, ecolor="black", capsize=3, label=label
+def constructed(frame: pd.DataFrame) -> Figure:
+    """Sharpness, norm and blowup of the constructions against length."""
+    fig, axes = plt.subplots(1, 3, figsize=(FULL, 3.1))
+    for ax, (quantity, label) in zip(axes, QUANTITIES.items(), strict=True):
+        _by_function(frame, quantity, ax, marker="o", markersize=4)
+        ax.set(xscale="log", xlabel="length n", ylabel=label)
+        ticks_at(ax.xaxis, [4, 16, 64, 256])
+    axes[0].set(ylim=(0, None))
+    for ax in axes[1:]:
+        ax.set(yscale="log")
+        plain_log_ticks(ax.yaxis)
+    _error_bars(frame, axes[0])
+    _legend_once(fig, axes)
+    growth = frame[frame["function"] == "PARITY"].sort_values("n")["norm"]
+    _title(
+        fig,
+        f"Written down for any length; PARITY's norm grows {growth.iloc[-1] / growth.iloc[0]:.0f}-fold, blowup stays",
     )
+    return fig
 
 
-def _spread(groups: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Small shifts that set the members of a group side by side."""
-    shifts = np.zeros(len(groups))
-    for group in np.unique(groups):
-        members = np.flatnonzero(np.asarray(groups) == group)
-        shifts[members] = np.linspace(-0.2, 0.2, len(members)) if len(members) > 1 else 0
-    return shifts
+def lengths(frame: pd.DataFrame) -> Figure:
+    """Converged runs against length: every run a dot, means joined; how many PARITY runs converged on top."""
+    good = frame[frame["converged"]]
+    fig, axes = plt.subplots(1, 3, figsize=(FULL, 3.3), width_ratios=[1.4, 1, 1])
+    for ax, quantity in zip(axes, ("sharpness", "blowup", "norm"), strict=True):
+        sns.scatterplot(
+            good, x="n", y=quantity, hue="function", palette=FUNCTIONS, ax=ax, s=16, alpha=0.55, legend=False
+        )
+        _by_function(good, quantity, ax)
+        ax.set(xlabel="length n", ylabel=QUANTITIES[quantity])
+        ticks_at(ax.xaxis, good["n"])
+    axes[0].set(ylim=(0, None))
+    axes[1].set(yscale="log")
+    plain_log_ticks(axes[1].yaxis)
+    parity = frame[frame["function"] == "PARITY"].groupby("n")["converged"].agg(["sum", "count"])
+    for n, (passed, started) in parity.iterrows():
+        axes[0].text(n, 1.0, f"{passed}/{started}", transform=axes[0].get_xaxis_transform(), ha="center", va="bottom",
+                     color=SIGNAL, fontsize=8.5)  # fmt: skip
+    _legend_once(fig, axes)
+    ends = good[good["function"] == "PARITY"].groupby("n")["sharpness"].mean()
+    _title(fig, "PARITY's minima, sharpness: " + ", ".join(f"{ends[n]:.2f} at n = {n}" for n in ends.index[[0, -1]])
+           if len(ends) else "No PARITY run converged")  # fmt: skip
+    return fig
+
+
+def mechanism(frame: pd.DataFrame) -> Figure:
+    """Left against right side of the inequality, a dot a model and a perturbation; all lie above the diagonal."""
+    fig, ax = plt.subplots(figsize=(0.72 * FULL, 3.6))
+    shown = frame.assign(right=frame["right"].clip(lower=1e-8), left=frame["left"].clip(lower=1e-8))
+    sns.scatterplot(shown, x="right", y="left", hue="function", hue_order=list(FUNCTIONS), palette=FUNCTIONS,
+                    style="kind", s=18, alpha=0.5, ax=ax, linewidth=0)  # fmt: skip
+    ends = np.array([1e-8, 10.0])
+    ax.plot(ends, ends, color="black", lw=1)
+    ax.set(xscale="log", yscale="log", xlim=ends, ylim=(1e-5, 10), xlabel="(√as T − √as T′)² / n, the lower bound",
+           ylabel="E (T − T′)², the rise of the loss")  # fmt: skip
+    ax.legend(bbox_to_anchor=(1.01, 1), loc="upper left", borderaxespad=0)
+    below = int((frame["left"] < frame["right"]).sum())
+    ax.set_title(f"{below} of {len(frame)} perturbed models fall below the bound")
+    return fig
+
+
+def frontier(frame: pd.DataFrame) -> Figure:
+    """Sharpness and norm of PARITY against length by where it comes from, with FIRST by weight noise beside it."""
+    styles = {"construction": STATED, "AdamW": SIGNAL, "weight noise": REPAIRED, "FIRST, weight noise": "#E69F00"}
+    fig, axes = plt.subplots(1, 2, figsize=(FULL, 3.2))
+    for ax, quantity in zip(axes, ("sharpness", "norm"), strict=True):
+        sns.pointplot(frame, x="n", y=quantity, hue="source", hue_order=list(styles), palette=styles, ax=ax,
+                      errorbar=("pi", 100), native_scale=True, linestyles="none", markersize=5, dodge=0.0)  # fmt: skip
+        ax.set(xlabel="length n", ylabel=QUANTITIES[quantity], xscale="log")
+        ticks_at(ax.xaxis, frame["n"])
+        if ax.get_legend() is not None and quantity == "sharpness":
+            ax.get_legend().remove()
+    axes[0].set(yscale="log")
+    plain_log_ticks(axes[0].yaxis)
+    axes[1].set(ylim=(0, None))
+    axes[1].legend(title="", loc="upper left", fontsize=8.5)
+    noise = frame[frame["source"] == "weight noise"]["sharpness"].max()
+    _title(fig, f"PARITY can be flat: weight noise finds at most {noise:.2f} at the same lengths")
+    return fig
+
+
+def orbit(frame: pd.DataFrame) -> Figure:
+    """One function, many weights: blowup against norm along the symmetry with trained runs, and the two products."""
+    along, runs = frame[frame["kind"] == "orbit"], frame[(frame["kind"] == "trained") & frame["converged"]]
+    fig, axes = plt.subplots(1, 2, figsize=(FULL, 3.3))
+    for name, part in along.groupby("function", sort=False):
+        axes[0].plot(part["norm"], part["blowup"], color=FUNCTIONS[name], lw=1.5, label=f"one {name}, rescaled")
+    for decay, part in runs.groupby("decay"):
+        sns.scatterplot(part, x="norm", y="blowup", hue="function", palette=FUNCTIONS, ax=axes[0], s=26, legend=False)
+        place = part[["norm", "blowup"]].mean()
+        axes[0].annotate(f"decay {decay:g}", tuple(place), (9, 0), textcoords="offset points", fontsize=8, va="center")
+    axes[0].set(xscale="log", yscale="log", xlabel=QUANTITIES["norm"], ylabel=QUANTITIES["blowup"])
+    axes[0].legend(fontsize=8, loc="upper right")
+    plain_log_ticks(axes[0].xaxis)
+    parity = along[along["function"] == "PARITY"]
+    axes[1].plot(parity["scale"], parity["product"], color=SIGNAL, marker="o", ms=3)
+    axes[1].plot(parity["scale"], 10 ** parity["least"], color="black", ls="--")
+    axes[1].set(xscale="log", yscale="log", xlabel="scale c of the rescaled weights", ylabel="norm × blowup²")
+    ticks_at(axes[1].xaxis, [0.25, 0.5, 1, 2, 4, 8])
+    axes[1].annotate("norm × blowup²", (parity["scale"].iloc[1], parity["product"].iloc[1]), (6, 0), color=SIGNAL,
+                     textcoords="offset points", fontsize=9)  # fmt: skip
+    axes[1].annotate("least product, invariant", (parity["scale"].iloc[-1], 10 ** parity["least"].iloc[-1]), (0, 5),
+                     textcoords="offset points", ha="right", fontsize=9)  # fmt: skip
+    decades = np.log10(parity["product"].max() / parity["product"].min())
+    _title(fig, f"The same outputs, {decades:.0f} powers of ten apart in norm × blowup²")
+    return fig
+
+
+def bridge(frame: pd.DataFrame, budget: int) -> Figure:
+    """k-parity against k: updates to learn and sharpness, every run a dot, the median or mean as a line."""
+    fig, axes = plt.subplots(1, 2, figsize=(FULL, 3.2))
+    shown = frame.assign(steps=frame["learned"].clip(upper=1.2 * budget), learns=np.isfinite(frame["learned"]))
+    sns.stripplot(shown, x="k", y="steps", hue="learns", palette={True: SIGNAL, False: "#D55E00"}, ax=axes[0],
+                  native_scale=True, jitter=0.12, size=4, alpha=0.7, legend=False)  # fmt: skip
+    medians(shown, "k", "steps", ax=axes[0], color="black", errorbar=None)
+    axes[0].axhline(budget, color=STATED, ls=":", lw=1)
+    axes[0].annotate(
+        "never", (1, 1.2 * budget), (0, -3), textcoords="offset points", va="top", color="#D55E00", fontsize=9
+    )
+    axes[0].set(yscale="log", xlabel="k = average sensitivity", ylabel="updates to learn")
+    plain_log_ticks(axes[0].yaxis)
+    good = frame[frame["converged"]]
+    sns.stripplot(
+        good, x="k", y="sharpness", ax=axes[1], native_scale=True, jitter=0.12, size=4, alpha=0.7, color=SIGNAL
+    )
+    sns.lineplot(good, x="k", y="sharpness", ax=axes[1], color="black", errorbar=None)
+    axes[1].set(ylim=(0, None), xlabel="k = average sensitivity", ylabel="sharpness, converged runs")
+    hardest = int(shown.groupby("k")["steps"].median().idxmax())
+    _title(fig, f"Hardest at k = {hardest}, sharpest at k = {int(good.groupby('k')['sharpness'].mean().idxmax())}")
+    return fig
+
+
+def course(frame: pd.DataFrame, n: int) -> Figure:
+    """Loss, sharpness and blowup of PARITY runs over time, a line per seed."""
+    fig, axes = plt.subplots(1, 3, figsize=(FULL, 3.0))
+    for ax, quantity in zip(axes, ("loss", "sharpness", "blowup"), strict=True):
+        sns.lineplot(frame, x="update", y=quantity, units="seed", estimator=None, ax=ax, color=SIGNAL, lw=1, alpha=0.7)
+        ax.set(ylabel=QUANTITIES.get(quantity, quantity))
+        ax.locator_params(axis="x", nbins=4)
+    axes[0].set(yscale="log")
+    axes[0].axhline(0.25, color=STATED, ls=":", lw=1)
+    axes[2].set(yscale="log")
+    plain_log_ticks(axes[2].yaxis)
+    axes[1].set(ylim=(0, None))
+    _title(fig, f"PARITY of {n} bits over time: sharpness and blowup rise as the loss falls")
+    return fig
+
+
+def bias(frame: pd.DataFrame, n: int) -> Figure:
+    """Left: average sensitivity of learned tables and of coins by K. Right: sharpness when both are learned whole."""
+    fits, refits = (
+        frame[frame["kind"] == "fit"],
+        frame[(frame["kind"] == "refit") & frame["converged"].fillna(False).astype(bool)],
+    )
+    colours = {"learned": SIGNAL, "filled by coins": "#E69F00"}
+    fig, axes = plt.subplots(1, 2, figsize=(FULL, 3.2), width_ratios=[1.3, 1])
+    for ax, part, x, y in ((axes[0], fits, "labels", "sensitivity"), (axes[1], refits, "table", "sharpness")):
+        order = None if x == "labels" else list(colours)
+        part = part.assign(labels=part["labels"].astype(int).astype(str))
+        sns.stripplot(part, x=x, y=y, hue="table", palette=colours, hue_order=list(colours), order=order, ax=ax, size=5,
+                      alpha=0.7, dodge=x == "labels", legend=False)  # fmt: skip
+    axes[0].axhline(n / 2, color="black", ls=":", lw=1)
+    axes[0].annotate("n / 2", (1, n / 2), (0, 3), xycoords=axes[0].get_yaxis_transform(), textcoords="offset points",
+                     ha="right", fontsize=9)  # fmt: skip
+    axes[0].set(xlabel=f"labels shown, of {2**n}", ylabel="average sensitivity", ylim=(0, None))
+    for name, height in (("filled by coins", 0.62), ("learned", 0.3)):
+        axes[0].annotate(name, (0.02, height), xycoords="axes fraction", color=colours[name], fontsize=9)
+    axes[1].set(xlabel="table learned whole", ylim=(0, None))
+    _title(fig, "What a transformer fills in is less sensitive than coins, and flatter")
+    return fig
+
+
+def random_weights(frame: pd.DataFrame) -> Figure:
+    """Sensitivity of models with random weights against layers, a panel per start: means with 95 % intervals."""
+    starts = list(dict.fromkeys(frame["start"]))
+    fig, axes = plt.subplots(1, len(starts), figsize=(FULL, 3.1), sharey=True, squeeze=False)
+    for ax, start in zip(axes[0], starts, strict=True):
+        part = frame[frame["start"] == start]
+        sns.stripplot(part, x="layers", y="sensitivity", hue="kind", palette=KIND_COLOURS, ax=ax, dodge=True, size=2,
+                      alpha=0.35, legend=False)  # fmt: skip
+        sns.pointplot(part, x="layers", y="sensitivity", hue="kind", palette=KIND_COLOURS, ax=ax, dodge=0.4,
+                      capsize=0.1, linestyles="none", markersize=5, legend=bool(start == starts[0]))  # fmt: skip
+        ax.set(xlabel="layers", ylabel="average sensitivity / n", ylim=(-0.02, None))
+        ax.set_title(start, fontweight="normal")
+    axes[0, 0].legend(title="", loc="upper left", fontsize=9)
+    _title(fig, "Random transformers are duller than random LSTMs only if deep and wide at the start")
+    return fig
+
+
+def scratchpads(frame: pd.DataFrame) -> Figure:
+    """Sharpness and updates to learn against length, with and without running parities."""
+    colours = {"with a scratchpad": REPAIRED, "answer alone": SIGNAL}
+    fig, axes = plt.subplots(1, 2, figsize=(FULL, 3.2))
+    for ax, quantity, label in ((axes[0], "sharpness", "sharpness"), (axes[1], "learned", "updates to learn")):
+        shown = frame[np.isfinite(frame[quantity])]
+        sns.pointplot(shown, x="n", y=quantity, hue="way", palette=colours, hue_order=list(colours), ax=ax,
+                      markersize=5, errorbar=("pi", 100), native_scale=True, linestyles="none",
+                      legend=bool(ax is axes[1]))  # fmt: skip
+        ax.set(xlabel="length n", ylabel=label, xscale="log")
+        ticks_at(ax.xaxis, frame["n"])
+    axes[0].set(ylim=(0, None))
+    axes[1].set(yscale="log")
+    plain_log_ticks(axes[1].yaxis)
+    axes[1].legend(title="", fontsize=9)
+    _title(fig, "Written out, parity is learned sooner and stays flat")
+    return fig
+
+
+def _by_function(frame: pd.DataFrame, quantity: str, ax: Axes, **how: object) -> None:
+    """Means of a quantity against length, a line per function."""
+    sns.lineplot(frame, x="n", y=quantity, hue="function", hue_order=list(FUNCTIONS), palette=FUNCTIONS, errorbar=None,
+                 ax=ax, **how)  # fmt: skip
+
+
+def _error_bars(frame: pd.DataFrame, ax: Axes) -> None:
+    for name, part in frame.groupby("function"):
+        ax.errorbar(part["n"], part["sharpness"], 1.96 * part["error"], fmt="none", ecolor=FUNCTIONS[name], lw=1)
+
+
+def _legend_once(fig: Figure, axes: np.ndarray) -> None:
+    """Names at the lines of the last panel only."""
+    for ax in axes[:-1]:
+        ax.get_legend().remove()
+    fig.canvas.draw()
+    label_lines(axes[-1])
+
+
+def _title(fig: Figure, text: str) -> None:
+    fig.suptitle(text, x=0.01, ha="left", fontweight="bold", fontsize=10.5)

@@ -1,66 +1,176 @@
-"""The experiments of ``sensitivity``: what is trained, and what is measured at the end."""
+"""The experiments of ``sensitivity``: what is trained or written down, and what is measured on it."""
 
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from runs import made_up
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from parity_lib.chapters import boolean, sensitivity
-from parity_lib.chapters.boolean import FUNCTIONS, cube
-from parity_lib.chapters.encoder import Encoder, Settings, blowup, train_encoders
+from parity_lib.chapters import sensitivity, variants
+from parity_lib.chapters.boolean import average_sensitivity, cube, find_function
+from parity_lib.chapters.constructions import construct
+from parity_lib.chapters.encoder import Encoder, Settings, blowup, parameter_norm, predictions
 
-
-def test_blowup_is_measured_on_all_inputs_beyond_ten_bits():
-    trained = train_encoders(Encoder(11, 4), [boolean.parity], [0], Settings(steps=2), keep_every=1)
-    measured = sensitivity.measure(["PARITY"], trained, batches=2)
-    whole = blowup(trained.encoder, trained.rows, cube(11))
-    assert measured.blowup[0] == pytest.approx(float(whole[0]), rel=1e-6)
-    assert measured.blowup[0] != pytest.approx(
-        float(blowup(trained.encoder, trained.rows, cube(11)[:1024])[0]), rel=1e-6
-    )
-    followed = sensitivity.follow(measured, "PARITY", every=1, batches=2)
-    assert followed.blowup[-1, 0] == pytest.approx(float(whole[0]), rel=1e-6)
+QUICK = Settings(steps=600, least=400, finish=200)
 
 
-def test_only_converged_runs_are_kept_and_numbers_are_rounded():
-    measured = made_up(["PARITY", "PARITY", "FIRST"], [0.0, 0.2, 0.0], sharpness=[0.123456, 0.2, 0.3])
-    assert measured.kept("PARITY", "sharpness").tolist() == [0.123456]
-    assert measured.numbers()["sharpness"] == [0.1235, 0.2, 0.3]
-    assert measured.product == pytest.approx(np.log10(measured.norm * measured.blowup**2))
+@pytest.fixture(autouse=True)
+def nothing_is_kept(monkeypatch):
+    monkeypatch.setattr("parity_lib.chapters.store.enabled", False)
 
 
-def test_learning_steps_are_the_end_of_the_first_good_window():
-    loss = torch.ones(200, 2)
-    loss[100:, 0] = 0.001
-    assert sensitivity.learning_steps(loss).tolist() == [150, math.inf]
+def test_a_stack_of_functions_is_trained_and_measured_as_one_row_each():
+    models = sensitivity.train_named(3, {"PARITY": 2, "FIRST": 1}, QUICK, 40, width=16)
+    runs = models.runs
+    assert list(runs["function"]) == ["PARITY", "PARITY", "FIRST"] and list(runs["seed"]) == [0, 1, 0]
+    assert runs["converged"].all() and (runs["learned"] <= runs["updates"]).all() and len(models.rows) == 3
+    assert runs["blowup"][0] == pytest.approx(blowup(Encoder(3, 16), models.rows[0]))
+    assert (runs["sharpness"] > 0).all() and (runs["error"] < runs["sharpness"]).all()
 
 
-def test_short_training_learns_the_easy_functions_and_a_short_parity():
-    names = ["FIRST", "MEAN", "PARITY"]
-    trained = train_encoders(Encoder(3, 16), [FUNCTIONS[name] for name in names], [0, 0, 0], Settings(steps=500))
-    measured = sensitivity.measure(names, trained, batches=20)
-    assert measured.converged.all()
-    assert np.isfinite(measured.steps()).all()
-    assert measured.kept("PARITY", "sharpness")[0] > 0
+def test_spectra_are_the_closed_forms():
+    frame = sensitivity.spectra(6)
+    found = frame.drop_duplicates("function").set_index("function")["sensitivity"]
+    assert found["PARITY"] == pytest.approx(6) and found["XOR"] == pytest.approx(2)
+    assert found["MEAN"] == pytest.approx(1 / 6) and found["AND of 3 bits"] == pytest.approx(0.75)
+    assert frame.groupby("function")["weight"].sum().drop("MEAN").to_numpy() == pytest.approx(1)
 
 
-def test_more_labels_than_inputs_and_no_frame_are_refused():
-    with pytest.raises(ValueError, match=r"labels must be in 1..16, the inputs of 4 bits, got 17"):
-        sensitivity.fit_random_functions(4, 17, 2, Settings(steps=1), width=16)
-    trained = sensitivity.train_named(3, {"FIRST": 1}, Settings(steps=2), 10, width=4, keep_every=5)
-    with pytest.raises(ValueError, match=r"a training of 2 updates has no frame if one is kept every 5"):
-        sensitivity.follow(trained, "FIRST", 5, 10)
+@pytest.mark.parametrize("scales", [(2.0, 1.0, 1.0, 1.0, 1.0), (0.5, 3.0, 0.7, 2.0, 4.0)])
+def test_rescaled_weights_give_the_same_outputs_and_the_same_least_product(scales):
+    encoder = Encoder(5, 16)
+    noise = torch.randn(encoder.numbers, generator=torch.Generator().manual_seed(3))
+    row = (encoder.start(0) + 0.2 * noise).numpy()
+    other, x = sensitivity.rescaled(encoder, row, scales), cube(5, torch.float32)
+    assert np.allclose(predictions(encoder, row, x), predictions(encoder, other, x), atol=2e-3)
+    assert blowup(encoder, other) == pytest.approx(blowup(encoder, row) / math.prod(scales[:4]), rel=0.01)
+    least = sensitivity.least_product(encoder, row)
+    assert sensitivity.least_product(encoder, other) == pytest.approx(least, abs=0.01)
 
 
-def test_models_with_random_weights_are_measured_on_all_inputs():
-    found = {kind: sensitivity.random_sensitivities(kind, 4, 1, "Xavier", 5) for kind in ("transformer", "LSTM")}
-    assert all(values.shape == (5,) and ((values >= 0) & (values <= 1)).all() for values in found.values())
-    again = sensitivity.random_sensitivities("LSTM", 4, 1, "Xavier", 5)
-    assert np.array_equal(found["LSTM"], again)
+def test_the_least_product_is_below_that_of_the_weights_themselves():
+    encoder, row = Encoder(4), construct("PARITY", 4).numpy()
+    taus = sensitivity.blowups(row, encoder.codes(encoder.inputs()), 4, 32)
+    itself = parameter_norm(encoder, row) * float(np.mean(np.prod(1 + taus, 0) ** 2))
+    assert 0 < 10 ** sensitivity.least_product(encoder, row) <= itself
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 6), st.integers(0, 10_000))
+def test_the_inequality_holds_for_any_two_functions_and_at_every_input(n, seed):
+    """E(T - T')² >= (sqrt as T - sqrt as T')² / n, and at x with its neighbours the local version."""
+    t, other = torch.randn(2, 2**n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    left = float((t - other).square().mean())
+    right = (math.sqrt(average_sensitivity(t)) - math.sqrt(average_sensitivity(other))) ** 2 / n
+    assert left >= right - 1e-12
+    flips = torch.stack([torch.arange(2**n) ^ (1 << i) for i in range(n)])
+    local = [((h - h[flips]) / 2).square().sum(0) for h in (t, other)]
+    assert float(local[0].mean()) == pytest.approx(float(average_sensitivity(t)))
+    difference = (t - other).square()
+    near = difference + difference[flips].mean(0)
+    assert (near >= 2 / n * (local[0].sqrt() - local[1].sqrt()).square() - 1e-12).all()
+
+
+def test_the_inequality_holds_for_models_and_their_perturbed_copies():
+    for name in ("PARITY", "MAJORITY"):
+        sides = pd.DataFrame(sensitivity.two_sides(Encoder(8), construct(name, 8).numpy(), 5, 0.02))
+        assert (sides["left"] >= sides["right"] - 1e-9).all() and (sides["left"] > 1e-4).all()
+        expected = float(average_sensitivity(1 - 2 * find_function(name)(cube(8))))
+        assert sides["sensitivity"].to_numpy() == pytest.approx(expected, rel=1e-2)
+
+
+def test_constructions_are_measured_at_every_length():
+    frame = sensitivity.constructed([4, 6], 20)
+    assert len(frame) == 8 and (frame["mistake"] < 0.005).all()
+    parity = frame[frame["function"] == "PARITY"]
+    assert parity["norm"].is_monotonic_increasing
+
+
+def test_weight_noise_makes_a_construction_flatter():
+    before = sensitivity.constructed([4], 200).set_index("function")["sharpness"]["PARITY"]
+    after = sensitivity.flattest([4], ["PARITY"], 2000, 0.03, 200)
+    assert after["converged"].all() and after["sharpness"][0] < before / 2
+
+
+def test_the_orbit_of_a_model_is_one_function(monkeypatch):
+    quick = Settings(steps=600, least=400, finish=200)
+    monkeypatch.setattr(sensitivity, "curriculum", lambda n: quick)
+    frame = sensitivity.orbit(3, [0.5, 1.0, 2.0], {"PARITY": 1, "FIRST": 1}, 20)
+    assert frame["change"].max() < 0.02
+    product = frame[frame["function"] == "PARITY"]["product"].to_numpy()
+    assert product[0] > 50 * product[1] > 2500 * product[2]
+    assert frame.groupby("function")["least"].agg(np.ptp).max() < 0.02
+
+
+def test_courses_ladders_and_decays_are_frames_with_a_row_per_look_or_run():
+    course = sensitivity.follow(3, 2, QUICK, 100, 5)
+    assert set(course["seed"]) == {0, 1} and course["update"].min() == 100 and (course["norm"] > 0).all()
+    ladder = sensitivity.train_bridge(3, 2, Settings(steps=100, least=100, finish=50), 5)
+    assert list(ladder["k"]) == [1, 1, 2, 2, 3, 3]
+    decayed = sensitivity.by_decay(3, [0.0, 0.3], {"FIRST": 1}, QUICK, 5)
+    assert decayed["norm"][0] > decayed["norm"][1]
 
 
 def test_fits_reach_their_labels_and_are_compared_with_coins():
-    fit = sensitivity.fit_random_functions(4, 8, 2, Settings(steps=400, position_scale=1.0), width=16)
-    assert (fit.accuracy >= 7 / 8).all() and fit.learned.shape == fit.filled.shape == (2,)
+    how = Settings(steps=400, least=400, finish=120, position_scale=1.0)
+    fits = sensitivity.fit_random_functions(4, [8], 2, how)
+    assert (fits["accuracy"] >= 7 / 8).all() and (fits["learned"] >= 0).all() and len(fits) == 2
+    refits = sensitivity.refit(4, 8, 2, how, 10)
+    assert list(refits["table"]) == ["learned", "learned", "filled by coins", "filled by coins"]
+    with pytest.raises(ValueError, match=r"labels must be in 1..16, the inputs of 4 bits, got 17"):
+        sensitivity.fit_random_functions(4, [17], 2, how)
+
+
+def test_models_with_random_weights_are_measured_on_all_inputs():
+    frame = sensitivity.random_weights(4, [1], 5)
+    assert len(frame) == 2 * 3 * 5 and frame["sensitivity"].between(0, 1).all()
+    assert frame.equals(sensitivity.random_weights(4, [1], 5))
+
+
+def test_a_scratchpad_holds_the_running_parities():
+    codes, targets = variants.written_out(5, 3, 4, torch.Generator().manual_seed(0))
+    bits, parity = codes[:, :5], codes[:, :5].cumsum(1) % 2
+    assert (codes[:, 5] == variants.START).all() and torch.equal(codes[:, 6:] - variants.PARITIES, parity[:, :4])
+    assert targets[:, :5].isnan().all() and targets[:, 9:].isnan().all()
+    assert torch.equal(targets[:, 5:9], parity[:, :4].float()) and bits.max() == 1
+
+
+def test_a_causal_model_does_not_see_what_comes_later_and_others_do():
+    codes = torch.randint(2, (1, 4, 6), generator=torch.Generator().manual_seed(0))
+    changed = codes.clone()
+    changed[..., -1] = 1 - changed[..., -1]
+    for shape, same in ((variants.Shape(causal=True), True), (variants.Shape(norm="rms"), False)):
+        model = variants.Stack(shape, 6, 2, [0])
+        difference = (model(codes) - model(changed)).abs()[..., :-1].max()
+        assert (float(difference) == 0) is same
+
+
+def test_a_variant_of_the_chapters_shape_is_its_encoder():
+    encoder, x = Encoder(4, 8), cube(4, torch.float32)
+    model = variants.Stack(variants.Shape(width=8), 4, 2, [0])
+    row = torch.zeros(encoder.numbers)
+    views = encoder.views(row)
+    parameters = {name: p.detach()[0] for name, p in model.named_parameters()}
+    for name in ("position", "token", "read_weight", "read_bias"):
+        views[name].copy_(parameters[name])
+    for i in (1, 2):
+        for part in ("out", "up", "down", "norm1", "norm2"):
+            for kind in ("weight", "bias", "gain"):
+                if f"{part}_{kind}{i}" in views:
+                    views[f"{part}_{kind}{i}"].copy_(parameters[f"{part}_{kind}{i - 1}"])
+        for kind in ("weight", "bias"):
+            parts = [parameters[f"{part}_{kind}{i - 1}"] for part in ("query", "key", "value")]
+            views[f"in_{kind}{i}"].copy_(torch.cat(parts))
+    with torch.no_grad():
+        expected = model(x.long()[None])[0, :, -1].numpy()
+    assert np.allclose(predictions(encoder, row.numpy(), x), expected, atol=1e-5)
+
+
+def test_each_optimiser_of_the_variants_moves_the_loss():
+    for optimiser in ("adamw", "sgd", "sam", "noise"):
+        shape = variants.Shape(width=8, optimiser=optimiser, rate=0.02 if optimiser == "sgd" else 3e-3)
+        runs = variants.variant_runs(optimiser, shape, 3, ["FIRST", "FIRST"], 150, 3)
+        assert (runs["loss"] < 0.2).all() and list(runs["seed"]) == [0, 1], optimiser

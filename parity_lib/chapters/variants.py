@@ -1,0 +1,278 @@
+"""Encoders of other shapes, and PARITY with a scratchpad (chapter ``sensitivity``).
+
+One plain torch module for everything that the fixed architecture of :mod:`parity_lib.chapters.encoder` is not:
+other numbers of heads and layers, RMSNorm, a causal mask, dropout, other optimisers, and sequences of tokens with an
+answer at many positions. Models are stacked along the first axis of every parameter, since small tensors are bound
+by the number of operations and not by their size.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..progress import track
+from ..training import adam, one_thread_per_process
+from .boolean import cube, find_function
+from .store import kept
+
+CONVERGED = 1e-3  # the authors' filter
+CHUNK = 50  # updates between two looks
+START, PARITIES = 2, 3  # tokens of a scratchpad after the bits 0 and 1: its first, and the parities 3 and 4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What may differ from the chapter's encoder, which is the default; and how it is trained."""
+
+    width: int = 32
+    heads: int = 2
+    layers: int = 2
+    norm: str = "layer"
+    """``layer`` or ``rms``, which neither centres nor has a bias."""
+    causal: bool = False
+    dropout: float = 0.0
+    optimiser: str = "adamw"
+    """``adamw``; ``sgd`` with momentum; ``sam``, AdamW at the worst weights within 0.05; ``noise``, AdamW at weights
+    with Gaussian noise of 0.02."""
+    decay: float = 0.1
+    rate: float = 1e-3
+
+
+class Stack(nn.Module):
+    """Models of one shape on sequences of tokens, one per seed; token and position side by side as in the encoder."""
+
+    def __init__(
+        self, shape: Shape, length: int, tokens: int, seeds: Sequence[int], position_scale: float = 0.1
+    ) -> None:
+        super().__init__()
+        self.shape, d, half = shape, shape.width, shape.width // 2
+        self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self.position = self._normal(position_scale, length, half)
+        self.token = self._normal(1.0, tokens, half)
+        narrow, wide = d**-0.5, math.sqrt(6 / (4 * d))
+        for i in range(shape.layers):
+            parts = {"query": wide, "key": wide, "value": wide, "out": narrow, "up": narrow, "down": narrow}
+            for name, bound in parts.items():
+                setattr(self, f"{name}_weight{i}", self._uniform(bound, d, d))
+                setattr(self, f"{name}_bias{i}", self._uniform(narrow if name in ("up", "down") else 0.0, d))
+            for name in ("norm1", "norm2"):
+                setattr(self, f"{name}_gain{i}", nn.Parameter(torch.ones(len(seeds), d)))
+                setattr(self, f"{name}_bias{i}", nn.Parameter(torch.zeros(len(seeds), d)))
+        self.read_weight, self.read_bias = self._uniform(narrow, d), self._uniform(narrow, 1)
+
+    def _normal(self, scale: float, *size: int) -> nn.Parameter:
+        return nn.Parameter(torch.stack([scale * torch.randn(size, generator=g) for g in self.generators]))
+
+    def _uniform(self, bound: float, *size: int) -> nn.Parameter:
+        return nn.Parameter(torch.stack([bound * (2 * torch.rand(size, generator=g) - 1) for g in self.generators]))
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Tokens (models, batch, length), whole numbers, to outputs at every position (models, batch, length)."""
+        _, batch, length = codes.shape
+        token = torch.stack([table[code] for table, code in zip(self.token, codes, strict=True)])
+        h = torch.cat([token, self.position[:, None, :length].expand(-1, batch, -1, -1)], -1)
+        for i in range(self.shape.layers):
+            h = self._norm(f"norm1_{{}}{i}", h + self._drop(self._attend(i, h)))
+            h = self._norm(f"norm2_{{}}{i}", h + self._drop(self._dense("down", i, self._dense("up", i, h).relu())))
+        return torch.einsum("mbld,md->mbl", h, self.read_weight) + self.read_bias[:, None]
+
+    def _dense(self, name: str, i: int, h: Tensor) -> Tensor:
+        weight, bias = getattr(self, f"{name}_weight{i}"), getattr(self, f"{name}_bias{i}")
+        return torch.baddbmm(bias[:, None], h.flatten(1, 2), weight.mT).view_as(h)
+
+    def _attend(self, i: int, h: Tensor) -> Tensor:
+        q, k, v = (self._dense(name, i, h).unflatten(-1, (self.shape.heads, -1)).transpose(2, 3)
+                   for name in ("query", "key", "value"))  # fmt: skip
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if self.shape.causal:
+            later = torch.ones(h.shape[2], h.shape[2], dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, -math.inf)
+        return self._dense("out", i, (scores.softmax(-1) @ v).transpose(2, 3).flatten(3))
+
+    def _norm(self, name: str, h: Tensor) -> Tensor:
+        gain, bias = getattr(self, name.format("gain")), getattr(self, name.format("bias"))
+        if self.shape.norm == "rms":
+            return F.rms_norm(h, h.shape[-1:], eps=1e-5) * gain[:, None, None]
+        return torch.addcmul(bias[:, None, None], F.layer_norm(h, h.shape[-1:]), gain[:, None, None])
+
+    def _drop(self, h: Tensor) -> Tensor:
+        return F.dropout(h, self.shape.dropout, self.training) if self.shape.dropout else h
+
+
+Draw = Callable[[torch.Generator, float], tuple[Tensor, Tensor]]
+"""From a generator and the model's last loss: tokens and targets (batch, length), nan where none is asked for."""
+
+
+def losses(model: Stack, codes: Tensor, targets: Tensor) -> Tensor:
+    """Squared error at the positions that have a target, (models,): tokens and targets (models, batch, length)."""
+    asked = ~targets.isnan()
+    error = (model(codes) - targets.nan_to_num()).square() * asked
+    return error.sum((1, 2)) / asked.sum((1, 2))
+
+
+def train_stack(model: Stack, draw: Draw, seeds: Sequence[int], updates: int, finish: int, label: str) -> Tensor:
+    """Train a stack; the learning rate falls to a twentieth in the last updates. Losses (updates, models)."""
+    shape, parameters, history = model.shape, list(model.parameters()), []
+    generators = [torch.Generator().manual_seed(2**41 + seed) for seed in seeds]
+    step, loss = adam(1.0), torch.full((len(seeds),), math.inf)
+    row = torch.cat([p.detach().flatten(1) for p in parameters], 1)
+    velocity = torch.zeros_like(row)
+    shaken = [name != "position" for name, _ in model.named_parameters()]
+
+    def put(values: Tensor) -> None:
+        with torch.no_grad():
+            for p, part in zip(parameters, values.split([p[0].numel() for p in parameters], 1), strict=True):
+                p.copy_(part.view_as(p))
+
+    def slopes(codes: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        loss = losses(model, codes, targets)
+        found = torch.autograd.grad(loss.sum(), parameters, allow_unused=True)
+        flat = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
+        return loss.detach(), torch.cat([g.flatten(1) for g in flat], 1)
+
+    for update in track(updates, label, True):
+        batches = [draw(generator, float(last)) for generator, last in zip(generators, loss, strict=True)]
+        codes, targets = (torch.stack(part) for part in zip(*batches, strict=True))
+        if shape.optimiser == "noise":
+            noise = [0.02 * torch.randn_like(p) if there else torch.zeros_like(p)
+                     for p, there in zip(parameters, shaken, strict=True)]  # fmt: skip
+            put(row + torch.cat([part.flatten(1) for part in noise], 1))
+        loss, gradient = slopes(codes, targets)
+        if shape.optimiser == "sam":
+            put(row + 0.05 * gradient / (gradient.norm(dim=1, keepdim=True) + 1e-12))
+            _, gradient = slopes(codes, targets)
+        rate = shape.rate * min(1.0, 0.05 + 0.95 * (updates - update) / finish)
+        if shape.optimiser == "sgd":
+            velocity = 0.9 * velocity + gradient
+            row = row * (1 - rate * shape.decay) - rate * velocity
+        else:
+            row = row * (1 - rate * shape.decay) - rate * step(gradient)
+        put(row)
+        history.append(loss)
+    return torch.stack(history)
+
+
+@torch.no_grad()
+def stack_sharpness(model: Stack, codes: Tensor, targets: Tensor, perturbations: int, scale: float = 0.02) -> Tensor:
+    """Rises of the loss as in :func:`parity_lib.chapters.encoder.sharpness`, (perturbations, models), same inputs."""
+    generator, rises = torch.Generator().manual_seed(0), []
+    before = losses(model, codes, targets)
+    shaken = [p for name, p in model.named_parameters() if name != "position"]
+    for _ in range(perturbations):
+        noise = [scale * torch.randn(p.shape, generator=generator) for p in shaken]
+        for sign in (1, -1):
+            for p, z in zip(shaken, noise, strict=True):
+                p.add_(z, alpha=sign)
+            if sign == 1:
+                rises.append(4 * (losses(model, codes, targets) - before))
+    return torch.stack(rises)
+
+
+# A table of variants
+
+
+@kept
+def variant_runs(
+    name: str, shape: Shape, n: int, functions: Sequence[str], updates: int, perturbations: int
+) -> pd.DataFrame:
+    """Runs of one variant: ``variant``, ``function``, ``seed``, ``loss``, ``converged``, ``sharpness``, ``norm``.
+
+    A function that is named several times has as many seeds.
+    """
+    seeds = [list(functions[:i]).count(function) for i, function in enumerate(functions)]
+    with torch.random.fork_rng(), one_thread_per_process():
+        torch.manual_seed(0)  # dropout and noise
+        model = Stack(shape, n, 2, seeds)
+        turn = itertools.cycle(functions)
+
+        def draw(generator: torch.Generator, _: float) -> tuple[Tensor, Tensor]:
+            x = torch.randint(2, (64, n), generator=generator)
+            return x, _at_end(find_function(next(turn))(x.float()), n)
+
+        train_stack(model.train(), draw, seeds, updates, updates // 3, name)
+        model.eval()
+        x = cube(n, torch.float32)
+        codes = x.long().expand(len(seeds), -1, -1)
+        targets = torch.stack([_at_end(find_function(function)(x), n) for function in functions])
+        with torch.no_grad():
+            loss = losses(model, codes, targets)
+        rises = stack_sharpness(model, codes, targets, perturbations)
+    norm = sum(p.detach().square().flatten(1).sum(1) for key, p in model.named_parameters() if key != "position")
+    return pd.DataFrame({
+        "variant": name,
+        "function": functions,
+        "seed": seeds,
+        "loss": loss.numpy(),
+        "converged": (loss < CONVERGED).numpy(),
+        "sharpness": rises.mean(0).numpy(),
+        "error": (rises.std(0) / math.sqrt(perturbations)).numpy(),
+        "norm": norm.sqrt().numpy(),
+    })  # fmt: skip
+
+
+def _at_end(values: Tensor, n: int) -> Tensor:
+    targets = values.new_full((*values.shape, n), math.nan)
+    targets[..., -1] = values
+    return targets
+
+
+# The scratchpad
+
+
+@kept
+def scratchpad(n: int, seeds: int, updates: int, perturbations: int, growing: bool = False) -> pd.DataFrame:
+    """PARITY of n bits with its running parities written out, by a causal model of two layers: a row per seed.
+
+    The model sees the bits, a start token and the parities so far, and answers with the next parity. ``right`` is the
+    share of 2000 fresh strings that it writes without a mistake, one token after the other; ``learned`` the updates
+    until the mean loss over 50 of them was below 0.01. With ``growing``, the loss counts the first four parities
+    alone, and one more after every update with a loss below 0.03. Positions start at scale 1, the authors'.
+    """
+    with one_thread_per_process():
+        return pd.DataFrame([_scratchpad(n, seed, updates, perturbations, growing) for seed in range(seeds)])
+
+
+def _scratchpad(n: int, seed: int, updates: int, perturbations: int, growing: bool) -> dict[str, float]:
+    model = Stack(Shape(causal=True), 2 * n, 5, [seed], position_scale=1.0)
+    asked = 4 if growing else n
+
+    def draw(generator: torch.Generator, loss: float) -> tuple[Tensor, Tensor]:
+        nonlocal asked
+        asked = min(asked + (loss < 0.03), n)
+        return written_out(n, 64, asked, generator)
+
+    history = train_stack(model, draw, [seed], updates, updates // 3, f"scratchpad, n = {n}")[:, 0]
+    codes, targets = written_out(n, 2000, n, torch.Generator().manual_seed(2**42))
+    with torch.no_grad():
+        output = torch.cat([model(part[None])[0] for part in codes.split(250)])
+    # As long as every token is right, the model sees what it would have written itself.
+    right = ((output[:, n:] > 0.5) == (targets[:, n:] > 0.5)).all(1).double().mean()
+    rises = stack_sharpness(model, codes[None, :64], targets[None, :64], perturbations)[:, 0]
+    windows = history[: len(history) // CHUNK * CHUNK].view(-1, CHUNK).mean(1) < 0.01
+    return {
+        "n": n,
+        "seed": seed,
+        "learned": CHUNK * (int(windows.int().argmax()) + 1) if windows.any() else math.inf,
+        "loss": float(history[-CHUNK:].mean()),
+        "right": float(right),
+        "sharpness": float(rises.mean()),
+        "error": float(rises.std()) / math.sqrt(perturbations),
+    }
+
+
+def written_out(n: int, batch: int, asked: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Tokens and targets (batch, 2n) of strings with their running parities, of which the first are asked for."""
+    bits = torch.randint(2, (batch, n), generator=generator)
+    parity = bits.cumsum(1) % 2
+    codes = torch.cat([bits, torch.full((batch, 1), START), PARITIES + parity[:, :-1]], 1)
+    targets = torch.full((batch, 2 * n), math.nan)
+    targets[:, n : n + asked] = parity[:, :asked].float()
+    return codes, targets

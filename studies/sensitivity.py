@@ -1,0 +1,76 @@
+"""What the essay on sensitivity shows but the book's time does not allow: run once, kept in ``reference/studies``.
+
+``python studies/sensitivity.py lengths flattest variants widths scratchpad`` computes the frames named and writes
+each as ``reference/studies/sensitivity_<name>.csv``: lengths in 10 minutes of one core, each other in 2 to 4.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pandas as pd
+
+from parity_lib.chapters import sensitivity as lab
+from parity_lib.chapters.variants import Shape, scratchpad, variant_runs
+
+PERTURBATIONS = 1000
+
+VARIANTS = {
+    "the chapter's encoder": Shape(),
+    "one head": Shape(heads=1),
+    "four heads": Shape(heads=4),
+    "one layer": Shape(layers=1),
+    "three layers": Shape(layers=3),
+    "RMSNorm": Shape(norm="rms"),
+    "causal mask": Shape(causal=True),
+    "dropout 0.1": Shape(dropout=0.1),
+    "SGD with momentum": Shape(optimiser="sgd", rate=0.02, decay=0.0),
+    "sharpness-aware (SAM)": Shape(optimiser="sam"),
+    "weight noise": Shape(optimiser="noise"),
+}
+
+
+def lengths() -> pd.DataFrame:
+    """PARITY and the easy functions at n = 24 and 30, by the essay's own recipe."""
+    seeds = {"PARITY": 6, "FIRST": 1, "MEAN": 1, "MAJORITY": 1}
+    return lab.by_length([24, 30], seeds, PERTURBATIONS)
+
+
+def widths() -> pd.DataFrame:
+    """Whether the direction survives wider models: 64 and 128 at n = 8."""
+    found = []
+    for n, width in ((8, 64), (8, 128)):
+        models = lab.train_named(n, {"PARITY": 3, "FIRST": 1}, lab.curriculum(n), PERTURBATIONS, width)
+        found.append(models.runs.assign(width=width))
+    return pd.concat(found, ignore_index=True)
+
+
+def variants() -> pd.DataFrame:
+    """Other shapes and optimisers at n = 6."""
+    functions = ["PARITY", "PARITY", "PARITY", "FIRST"]
+    frames = [variant_runs(name, shape, 6, functions, 2000, 200) for name, shape in VARIANTS.items()]
+    return pd.concat(frames, ignore_index=True)
+
+
+def flattest() -> pd.DataFrame:
+    """The flattest PARITY and FIRST at n = 32 that weight noise finds."""
+    return lab.flattest([32], ["PARITY", "FIRST"], 16_000, 0.03, PERTURBATIONS)
+
+
+def long_scratchpad() -> pd.DataFrame:
+    """The scratchpad at n = 64, with a loss that counts ever more of the running parities."""
+    return scratchpad(64, 1, 1500, 100, growing=True)
+
+
+STUDIES = {
+    "lengths": lengths,
+    "flattest": flattest,
+    "variants": variants,
+    "widths": widths,
+    "scratchpad": long_scratchpad,
+}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or STUDIES:
+        lab.STUDIES.mkdir(parents=True, exist_ok=True)
+        STUDIES[name]().to_csv(lab.STUDIES / f"sensitivity_{name}.csv", index=False, lineterminator="\n")

@@ -1,0 +1,161 @@
+"""The figures of ``sensitivity`` draw from small frames, with their labels, and bear runs that never converged."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parity_lib.figures import sensitivity as figures
+
+pytestmark = pytest.mark.usefixtures("book_style")
+
+NAMES = ("PARITY", "FIRST", "MEAN", "MAJORITY")
+RNG = np.random.default_rng(0)
+
+
+def models(lengths=(4, 6, 8, 16), **columns):
+    rows = [{"n": n, "function": name, "seed": seed} for n in lengths for name in NAMES for seed in (0, 1)]
+    frame = pd.DataFrame(rows)
+    drawn = {
+        name: 0.1 + RNG.random(len(frame)) for name in ("sharpness", "error", "blowup", "norm", "least", "product")
+    }
+    return frame.assign(**drawn, converged=frame["seed"] == 0, **columns)
+
+
+def spectrum():
+    return pd.DataFrame(
+        [
+            {"function": name, "sensitivity": 1.0 + i, "degree": degree, "weight": 0.25}
+            for i, name in enumerate(NAMES)
+            for degree in range(4)
+        ]
+    )
+
+
+def sides():
+    return models().assign(kind="trained", left=1.0, right=np.linspace(0, 1, 32))
+
+
+def frontier():
+    return pd.DataFrame(
+        [
+            {"source": source, "n": n, "sharpness": 0.1 * n, "norm": 10.0}
+            for source in ("construction", "AdamW", "weight noise", "FIRST, weight noise")
+            for n in (8, 16)
+        ]
+    )
+
+
+def orbit():
+    along = pd.DataFrame(
+        [
+            {
+                "kind": "orbit",
+                "function": name,
+                "scale": c,
+                "norm": c + 1 / c,
+                "blowup": c**-4.0,
+                "product": c**-8.0,
+                "least": 2.0,
+                "converged": True,
+            }
+            for name in ("PARITY", "FIRST")
+            for c in (0.5, 1, 2, 4)
+        ]
+    )
+    return pd.concat([along, models().assign(kind="trained", decay=0.1)])
+
+
+def ladder():
+    return pd.DataFrame(
+        [
+            {"k": k, "learned": math.inf if k == 3 else 100.0 * k, "converged": k != 3, "sharpness": 0.1 * k}
+            for k in (1, 2, 3, 4)
+            for _ in (0, 1)
+        ]
+    )
+
+
+def course():
+    return pd.DataFrame(
+        [
+            {"seed": seed, "update": u, "loss": 1 / u, "sharpness": 0.1, "blowup": float(u), "norm": 1.0}
+            for seed in (0, 1)
+            for u in (100, 200, 300)
+        ]
+    )
+
+
+def fillings():
+    fits = [
+        {"kind": "fit", "labels": K, "table": table, "sensitivity": 1.0}
+        for K in (16, 32)
+        for table in ("learned", "filled by coins")
+    ]
+    refits = [
+        {"kind": "refit", "labels": 0, "table": table, "sharpness": 0.2, "converged": True}
+        for table in ("learned", "filled by coins")
+    ]
+    return pd.DataFrame(fits + refits)
+
+
+def untrained():
+    return pd.DataFrame(
+        [
+            {"kind": kind, "start": start, "layers": depth, "sensitivity": RNG.random()}
+            for kind in figures.KIND_COLOURS
+            for start in ("a", "b")
+            for depth in (1, 2)
+            for _ in range(3)
+        ]
+    )
+
+
+def ways():
+    return pd.DataFrame(
+        [
+            {"way": way, "n": n, "learned": 100.0 * n, "sharpness": 0.1}
+            for way in ("with a scratchpad", "answer alone")
+            for n in (8, 16)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "draw, labels",
+    [
+        (lambda: figures.spectra(spectrum()), ("average sensitivity", "bits in the Fourier term")),
+        (lambda: figures.constructed(models()), ("sharpness", "norm of the parameters", "layer-norm blowup")),
+        (lambda: figures.lengths(models()), ("sharpness", "layer-norm blowup", "norm of the parameters")),
+        (lambda: figures.mechanism(sides()), ("E (T − T′)², the rise of the loss",)),
+        (lambda: figures.frontier(frontier()), ("sharpness", "norm of the parameters")),
+        (lambda: figures.orbit(orbit()), ("layer-norm blowup", "norm × blowup²")),
+        (lambda: figures.bridge(ladder(), 4000), ("updates to learn", "sharpness, converged runs")),
+        (lambda: figures.course(course(), 8), ("loss", "sharpness", "layer-norm blowup")),
+        (lambda: figures.bias(fillings(), 10), ("average sensitivity", "sharpness")),
+        (lambda: figures.random_weights(untrained()), ("average sensitivity / n",)),
+        (lambda: figures.scratchpads(ways()), ("sharpness", "updates to learn")),
+    ],
+)
+def test_a_figure_draws_with_its_labels_and_a_finding(draw, labels):
+    fig = draw()
+    fig.canvas.draw()
+    written = [text for ax in fig.axes for text in (ax.get_xlabel(), ax.get_ylabel())]
+    assert set(labels) <= set(written)
+    assert fig.get_suptitle() or any(ax.get_title(loc="left") for ax in fig.axes)
+
+
+def test_lengths_print_converged_of_started_and_show_converged_runs_alone():
+    frame = models()
+    fig = figures.lengths(frame)
+    texts = [text.get_text() for text in fig.axes[0].texts]
+    assert texts[:4] == ["1/2"] * 4
+    shown = np.concatenate([dots.get_offsets()[:, 1] for dots in fig.axes[0].collections])
+    assert len(shown) == frame["converged"].sum()
+
+
+def test_the_mechanism_counts_models_below_the_bound():
+    frame = sides().assign(left=0.5)
+    title = figures.mechanism(frame).axes[0].get_title(loc="left")
+    assert title.startswith(f"{int((frame['left'] < frame['right']).sum())} of {len(frame)} ")

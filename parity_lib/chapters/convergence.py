@@ -156,7 +156,7 @@ def best_settings(found: pd.DataFrame) -> list[Setting]:
 
 def confirm(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
     """The chosen settings again on fresh pairs, with a finer series of the risk."""
-    return pd.concat([trials([setting], pairs, seed, 1e-4) for setting in settings], ignore_index=True)
+    return pd.concat([trials([setting], pairs, seed, 3e-4) for setting in settings], ignore_index=True)
 
 
 def steady(found: pd.DataFrame, least_k: int) -> pd.DataFrame:
@@ -191,7 +191,7 @@ def anatomy(setting: Setting, pairs: int, seed: int) -> pd.DataFrame:
     head); and ``blind_sharpest``, the same at the end of descent on the label-free part.
     """
     tasks, seeds = mixed_sets(setting.n, setting.k, pairs, seed), range(seed, seed + pairs)
-    risk = PopulationRisk(tasks, "squared_hinge", 1.0, setting.smoothing, accuracy=1e-4)
+    risk = PopulationRisk(tasks, "squared_hinge", 1.0, setting.smoothing, accuracy=1e-3)
     start, step = initial_directions(seeds, setting.k) * setting.n / setting.c1, torch.full((pairs,), setting.step)
     blind = risk.forces()[0]
     ends, alone = (descend(part, start, step, setting.updates)[-1] for part in (risk, blind))

@@ -229,7 +229,9 @@ def constants(found: pd.DataFrame, names: dict[str, str]) -> Figure:
     )
     ax.axhline(1, color=STATED, ls="--", lw=1.2)
     broken = sorted(worst.loc[worst["ratio"] > 1, "lemma"].unique())
-    ax.set_title(f"{' and '.join(broken)} fail at huge smoothing, the others hold" if broken else "All constants hold")
+    word = "fails" if len(broken) == 1 else "fail"
+    names_of = " and ".join(broken)
+    ax.set_title(f"{names_of} {word} at huge smoothing, the others hold" if broken else "All constants hold")
     ax.set(xscale="log", yscale="log", xlabel="smoothing b", ylabel="largest measured / stated")
     label_lines(ax, {f"Lemma {key.split('-')[1]}": f"Lemma {key.split('-')[1]}: {text}" for key, text in names.items()})
     ax.set_xlim(worst["smoothing"].min(), worst["smoothing"].max() ** 2.2)

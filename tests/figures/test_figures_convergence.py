@@ -1,0 +1,106 @@
+"""The figures of ``convergence`` draw from small frames, and their titles are true of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parity_lib.chapters.lemmas import LEMMAS
+from parity_lib.figures import convergence as figures
+
+pytestmark = pytest.mark.usefixtures("book_style")
+SMOOTHINGS = [0.01, 0.05, 0.2, 0.5]
+
+
+def frame(count=4, **columns):
+    """Rows for every combination of the columns, ``count`` each."""
+    index = pd.MultiIndex.from_product([*columns.values(), range(count)], names=[*columns, "seed"])
+    return index.to_frame(index=False)
+
+
+def works(rows, most=2):
+    """Solved where the smoothing is 0.2 and there are at most so many bits."""
+    return rows.assign(solved=(rows["smoothing"] == 0.2) & (rows.get("k", 2) <= most))
+
+
+def forces(last):
+    """The signal grows to ``last`` times the label-free force."""
+    rows = frame(smoothing=[0.2], update=[0, 10, 100, 1000], force=["label-free", "parity signal"])
+    signal = np.where(rows["update"] < 1000, 1e-6, last)
+    return rows.assign(size=np.where(rows["force"] == "label-free", 1.0, signal) * (1 + rows["seed"] / 10))
+
+
+def landscape():
+    at = np.arange(1, 9.0)
+    grid = pd.MultiIndex.from_product([at, at], names=["head_1", "head_2"]).to_frame(index=False)
+    way = pd.DataFrame(
+        {"seed": [0, 0, 1, 1], "frame": [0, 1, 0, 1], "head_1": [1, 3, 8.3, 1], "head_2": [2, 6.0, 5, 5]}
+    )
+    parts = [grid.assign(layer="risk", risk=grid["head_1"]), way.assign(layer="way", risk=1.0)]
+    return pd.concat([part.assign(panel=name) for name in ("b = 0.2", "b = 0.01") for part in parts])
+
+
+MAP = works(frame(step=[8.0], k=[1, 2, 3], smoothing=SMOOTHINGS, c1=[0.5, 1.0]))
+WEIGHTS = pd.DataFrame({"k": 3, "position": range(1, 7), "bit": [True, False] * 3, "weight": [1 / 3, 2 / 3] * 3})
+DESCENT = pd.DataFrame({"update": [1, 10, 100, 1000], "risk": [1, 0.1, 0.01, 0.001], "product": 1.0})
+ENTRIES = pd.DataFrame(
+    [(r, c, float(r == 1)) for r in range(1, 5) for c in range(1, 5)], columns=["row", "column", "size"]
+)
+PL = frame(k=[2, 3], update=[0, 10, 20, 30]).assign(risk=1.5, ratio=1e-9, mu=1e-3)
+CONSTANTS = frame(1, lemma=[*LEMMAS], k=[1, 2], smoothing=[1.0, 1e2, 1e4, 1e8]).assign(stated=1.0)
+CONSTANTS["measured"] = np.where((CONSTANTS["lemma"] == "lemma-16") & (CONSTANTS["smoothing"] > 1e6), 2.0, 0.1)
+START = frame(k=[1, 2], smoothing=SMOOTHINGS, c1=[1.0, 5.0]).assign(risk=lambda rows: 1.5 + rows["seed"] / 10)
+DRAWN = {
+    "map": (lambda: figures.success_map(MAP), ["k = 2: works for suitable constants", "k = 3: never worked here"]),
+    "window": (
+        lambda: figures.window(works(frame(n=[10, 50], smoothing=SMOOTHINGS).assign(k=2))),
+        ["Two bits: a window of smoothings"],
+    ),
+    "closed": (
+        lambda: figures.window(works(frame(n=[10, 50], smoothing=SMOOTHINGS).assign(k=lambda rows: rows["n"] / 10))),
+        ["Two bits: a window of smoothings, and none from n = 50 on"],
+    ),
+    "forces": (lambda: figures.two_forces(forces(1.0)), ["b = 0.2: the signal takes over"]),
+    "weak": (lambda: figures.two_forces(forces(1e-3)), ["b = 0.2: the signal stays behind"]),
+    "by_length": (
+        lambda: figures.forces_by_length(
+            frame(n=[10, 20, 50, 100], temperature=["1/n", "1"], force=["label-free", "parity signal"]).assign(size=0.1)
+        ),
+        ["temperature 1/n", "temperature 1"],
+    ),
+    "melting": (
+        lambda: figures.melting(
+            works(frame(k=[2, 3], smoothing=SMOOTHINGS), most=3).assign(melted=lambda r: r["solved"])
+        ),
+        ["k = 2: they go together", "k = 3: they go together"],
+    ),
+    "apart": (
+        lambda: figures.melting(works(frame(k=[2], smoothing=SMOOTHINGS)).assign(melted=lambda r: ~r["solved"])),
+        ["k = 2: they part"],
+    ),
+    "landscape": (lambda: figures.landscapes(landscape(), (3, 6)), ["b = 0.2: 1 of 2", "b = 0.01: 1 of 2"]),
+    "aliases": (
+        lambda: figures.aliases(WEIGHTS),
+        ["Stuck between the bits: a third on each bit (green), two thirds beside it"],
+    ),
+    "no_alias": (lambda: figures.aliases(WEIGHTS.iloc[:0]), [""]),
+    "rate": (lambda: figures.rate(DESCENT), ["The easiest case falls like 1/t, not by a constant factor"]),
+    "start": (
+        lambda: figures.start_risk(START),
+        ["The risk at the start depends on smoothing and k, and is above 1"],
+    ),
+    "entries": (lambda: figures.entries(ENTRIES), ["Only the first row moves, and all of it"]),
+    "pl": (lambda: figures.pl_ratios(PL), ["k = 2: 100% of runs end below μ", "k = 3: 100% of runs end below μ"]),
+    "constants": (
+        lambda: figures.constants(CONSTANTS, LEMMAS),
+        ["Lemma 16 fails at huge smoothing, the others hold"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_figure_draws_and_its_titles_say_what_the_frame_shows(name):
+    draw, titles = DRAWN[name]
+    fig = draw()
+    fig.canvas.draw()
+    found = [ax.get_title(loc="left") or ax.get_title() for ax in fig.axes]
+    assert [title for title in found if title] == [title for title in titles if title]

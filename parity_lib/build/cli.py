@@ -69,31 +69,14 @@ def list_chapters() -> None:
 @main.command(add_help_option=False)
 @click.argument("name", required=False)
 @click.option("--profile", metavar="NAME", help="Start from the values of a profile.")
-@click.option(
-    "-p",
-    "--parameter",
-    "texts",
-    type=(str, str),
-    multiple=True,
-    metavar="KEY VALUE",
-    help="Set one parameter; may be repeated.",
-)
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Where to write.  [default: build/run]",
-)
+@click.option("-p", "--parameter", "texts", type=(str, str), multiple=True, metavar="KEY VALUE", help="Set one.")
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="[default: build/run]")
 @click.option("--help", "wants_help", is_flag=True, help="Show the parameters of NAME.")
 @click.pass_context
 def run(
-    context: click.Context,
-    name: str | None,
-    profile: str | None,
-    texts: tuple[tuple[str, str], ...],
-    output: Path | None,
-    wants_help: bool,
-) -> None:
+    context: click.Context, name: str | None, profile: str | None, texts: tuple[tuple[str, str], ...],
+    output: Path | None, wants_help: bool,
+) -> None:  # fmt: skip
     """Execute one notebook, with your own parameters."""
     if name is None:
         click.echo(context.get_help())
@@ -116,17 +99,10 @@ def run(
 
 
 _cores = click.option(
-    "--cores",
-    type=click.IntRange(min=1),
-    default=os.cpu_count() or 1,
-    show_default="all of this machine",
-    help="How many jobs may run at once.",
+    "--cores", type=click.IntRange(1, 4096), default=os.cpu_count() or 1, show_default="all", help="Jobs at once."
 )
 _cluster = click.option(
-    "--cluster",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Send the jobs to a scheduler, as DIR/config.yaml tells Snakemake.",
+    "--cluster", type=click.Path(path_type=Path), metavar="DIR", help="A scheduler, by Snakemake's DIR/config.yaml."
 )
 
 

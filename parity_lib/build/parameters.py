@@ -201,6 +201,19 @@ def checked(parameters: Iterable[Parameter], overrides: Mapping[str, Any]) -> di
     return values
 
 
+def check_here() -> None:
+    """Called in a notebook after its parameters cell: one sentence for a value that the cell does not allow.
+
+    So papermill and JupyterLab get the refusals of the command.
+    """
+    from IPython import get_ipython  # type: ignore[attr-defined]
+
+    names = get_ipython().user_ns  # type: ignore[no-untyped-call]
+    cell = re.compile(r"(\w+: [\w\[\]]+ = .*#.*\n?)+")
+    parameters = next((read_cell(source) for source in names["In"] if cell.fullmatch(source)), ())
+    checked(parameters, {p.name: names[p.name] for p in parameters})
+
+
 def parse_overrides(notebook: Path, texts: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Command-line texts as values of the types that the notebook declares."""
     known, values = {p.name: p for p in read_parameters(notebook)}, {}

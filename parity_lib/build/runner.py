@@ -40,8 +40,8 @@ class RunError(RuntimeError):
         self.sentence = sentence
 
 
-class NoResultsError(RuntimeError):
-    """A notebook that ran to its end without recording anything."""
+class UnsoundError(RuntimeError):
+    """A notebook that ran to its end, but not as a chapter must."""
 
 
 def run_notebook(
@@ -85,7 +85,9 @@ def run_notebook(
         with _environment(root):
             _execute(notebook, page, changed, scratch)
         seconds = time.perf_counter() - started
-        _clean(page, [scratch, root])
+        warned = _clean(page, [scratch, root])
+        if warned and defaults == values:
+            raise UnsoundError(f"its page would show a warning: {warned}")
         _check_results(scratch, name, decide)
         record = {"chapter": name, "parameters": dict(values), "seconds": round(seconds, 1), "key": key}
         record |= read_json(scratch / "kept.json") | _conditions(notebook)
@@ -152,8 +154,8 @@ def _papermill_path(path: Path) -> str:
     return str(path).replace("{", "{{").replace("}", "}}")
 
 
-def _clean(page: Path, folders: Iterable[Path]) -> None:
-    """Take papermill's notes, times and this machine's paths out of an executed notebook."""
+def _clean(page: Path, folders: Iterable[Path]) -> str:
+    """Take papermill's notes, times and this machine's paths out of an executed notebook; its first warning, if any."""
     text = page.read_text(encoding="utf-8")
     for folder in folders:
         text = text.replace(json.dumps(str(folder))[1:-1], ".")
@@ -164,12 +166,15 @@ def _clean(page: Path, folders: Iterable[Path]) -> None:
         part["metadata"].pop("papermill", None)
         part["metadata"].pop("execution", None)
     page.write_text(json.dumps(loaded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    outputs = [output for cell in loaded["cells"] for output in cell.get("outputs", [])]
+    warnings = ["".join(output["text"]) for output in outputs if output.get("name") == "stderr"]
+    return next((line for text in warnings for line in plain(text).splitlines() if line.strip()), "")
 
 
 def _check_results(scratch: Path, name: str, decide: bool) -> None:
     path = scratch / "results" / f"{name}.json"
     if not path.is_file():
-        raise NoResultsError("the notebook finished without recording its results")
+        raise UnsoundError("the notebook finished without recording its results")
     content = read_json(path)
     if not decide:
         for claim in content["claims"].values():

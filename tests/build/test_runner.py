@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from checkouts import save, wait_for, write_notebook
@@ -17,6 +18,7 @@ from parity_lib.build.display import Watch, say, shown
 from parity_lib.build.parameters import (
     Parameter,
     ParameterError,
+    check_here,
     check_parameters,
     parse_overrides,
     read_cell,
@@ -281,6 +283,13 @@ def test_a_failed_run_publishes_nothing_and_keeps_its_traceback(
     assert not any((build / "logs").iterdir())
 
 
+def test_a_warning_on_a_page_is_an_error_at_the_published_size(tmp_path: Path) -> None:
+    warn = "import warnings; warnings.warn('careful')"
+    run(tmp_path, warn, SAVE)
+    with pytest.raises(RunError, match=r"toy: UnsoundError: its page would show a warning: .*careful"):
+        run(tmp_path, warn, SAVE, n=20)
+
+
 def test_a_notebook_without_results_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="finished without recording its results"):
         run(tmp_path, "n + 1")
@@ -297,6 +306,23 @@ def test_the_caller_keeps_its_own_environment(tmp_path: Path) -> None:
     before = dict(os.environ)
     run(tmp_path, SAVE)
     assert dict(os.environ) == before
+
+
+def test_plain_papermill_gets_the_same_sentence(notebook: Path, tmp_path: Path, monkeypatch) -> None:
+    """As in JupyterLab: the cell is known by what was executed, the value by what it is now."""
+    shell = SimpleNamespace(user_ns={"In": ["", "import os", CELL, "# Parameters\nn = 1\n"], **defaults(CELL)})
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    check_here()
+    shell.user_ns["n"] = 1
+    with pytest.raises(ValueError, match=r"^n must be an int in \[2\.\.1000000\], got 1$"):
+        check_here()
+    shell.user_ns["In"][2] = CELL.replace("n: int = 20", "n: int = 0")
+    with pytest.raises(ValueError, match=r"n must be an int in \[2\.\.1000000\], got 0$"):
+        check_here()
+
+
+def defaults(cell: str) -> dict[str, object]:
+    return {parameter.name: parameter.default for parameter in read_cell(cell)}
 
 
 @pytest.fixture

@@ -94,6 +94,8 @@ def comparison(run: Path, reference: Path) -> str:
     """The run against the reference: the answer, the table, and what differs, folded."""
     if run == reference:
         return "These pages were built without running anything: what they show is the reference run itself."
+    if not (reference / "results").is_dir():
+        return "There is no reference run yet to compare with."
     found = verify(run, reference, chapters_of_the_book())
     differ = found[found["status"] == "differs"].drop(columns="status")
     blocks = [f"**{answer(found)}**", markdown(counts(found))]

@@ -113,6 +113,7 @@ def _environment(root: Path) -> Iterator[None]:
     before = dict(os.environ)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("MPLCONFIGDIR", str(root / "build" / "matplotlib"))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(root / "build" / "numba"))
     os.environ.update(
         PYTHONHASHSEED="0",
         PYTHONPATH=os.pathsep.join(filter(None, [str(root), before.get("PYTHONPATH")])),

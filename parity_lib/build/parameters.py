@@ -206,9 +206,9 @@ def check_here() -> None:
 
     So papermill and JupyterLab get the refusals of the command.
     """
-    from IPython import get_ipython  # type: ignore[attr-defined]
+    from IPython import get_ipython
 
-    names = get_ipython().user_ns  # type: ignore[no-untyped-call]
+    names = get_ipython().user_ns
     cell = re.compile(r"(\w+: [\w\[\]]+ = .*#.*\n?)+")
     parameters = next((read_cell(source) for source in names["In"] if cell.fullmatch(source)), ())
     checked(parameters, {p.name: names[p.name] for p in parameters})

@@ -552,7 +552,8 @@ def test_samples_need_the_proof_the_measured_law_and_one_procedure():
     proved = needed()[["d", "m", "embedding", "seed"]].assign(
         proved=lambda f: 1.5 * np.vectorize(lab.sample_law)(f.d, f.m)
     )
-    assert lab.judge_samples(needed(), proved).as_stated == "narrower range"
+    found = lab.judge_samples(needed(), proved)
+    assert (found.as_stated, found.kind) == ("narrower range", "measured") and "proved" in found.instead
     assert lab.judge_samples(needed(multiple=2.5), proved).as_stated == "open"
     assert lab.judge_samples(needed(multiple=math.inf), proved).as_stated == "open"
     assert lab.judge_samples(needed(solved=0.5), proved).as_stated == "open"

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -226,8 +227,7 @@ def _conditions(notebook: Path) -> dict[str, Any]:
     """Where and when the results came about."""
     return {
         "python": platform.python_version(),
-        "torch": version("torch"),
-        "numpy": version("numpy"),
+        **{library: version(library) for library in ("torch", "numpy", "numba") if find_spec(library)},
         "platform": " ".join(filter(None, (platform.system(), platform.machine(), *platform.libc_ver()))),
         "processor": processor(),
         "cpus": os.cpu_count(),

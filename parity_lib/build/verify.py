@@ -27,7 +27,7 @@ TOLERANCE = 1e-6  # what another order of summation moves after hundreds of upda
 ROUNDING = 1e-12  # below this, a float64 result of terms near one is noise
 ALIKE = 0.1  # a number of trained runs on another machine
 CHANCE = 1e-3  # that two columns of one distribution are told apart
-MACHINE = ("processor", "platform", "python", "torch", "numpy")
+MACHINE = ("processor", "platform", "python", "torch", "numpy", "numba")
 STATUS = ("same", "alike", "differs", "not compared")
 _ABSENT = "absent"
 

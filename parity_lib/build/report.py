@@ -15,7 +15,8 @@ from .ledger import collect, count, headline, short
 from .results import LEDGER, Record, ResultsError, as_rate, chapters_of_the_book, read_json, read_record
 from .verify import answer, counts, verify
 
-CONDITIONS = {"python": "Python", "torch": "torch", "numpy": "numpy", "numba": "numba", "platform": "platform", "processor": "processor"}
+CONDITIONS = {"python": "Python", "torch": "torch", "numpy": "numpy", "numba": "numba", "platform": "platform"}
+CONDITIONS |= {"processor": "processor", "cpus": "cores"}
 
 
 def records(run: Path) -> dict[str, Record]:

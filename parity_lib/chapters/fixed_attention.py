@@ -395,6 +395,12 @@ def lookup_gap(lengths: Sequence[int]) -> float:
     )
 
 
+def none_below(tested: pd.DataFrame) -> bool:
+    """Whether no head set of :func:`tested_bounds` is below any of the bounds for hard heads."""
+    bounds = tested[["corollary_20", "linear_bound", "rank_bound"]].max(axis=1)
+    return bool((tested["risk"] >= bounds - 1e-9).all() and (tested["typical_gap"] >= -1e-9).all())
+
+
 def judge_hard(tested: pd.DataFrame) -> Verdict:
     """Claim ``fixed-hard``: Corollary 20 is proved; a case below it would say that the proof is wrong.
 

@@ -17,25 +17,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from types import ModuleType
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..attention import positional_code
+from ..kernels import numba
 from ..progress import track
 from ..readout import FFNN1, zigzag
 from ..task import Parity
 from ..training import initial_directions, one_thread_per_process
+from . import networks_kernels as kernels
 from . import networks_reference as reference
 from .networks_reference import TIES, Array
-
-kernels: ModuleType | None
-try:
-    from . import networks_kernels as kernels
-except ImportError:  # without numba all runs, slower
-    kernels = None
 
 TEST_SEED, DATA_SEED = 2**40, 2**41  # streams of their own, apart from every seed of a start
 SMOOTHING = 1e-2
@@ -55,7 +50,7 @@ class Engine:
 
 engine = (
     Engine(kernels.plain, kernels.plain_accuracy, kernels.on_heads, kernels.tied)
-    if kernels
+    if numba is not None
     else Engine(reference.plain, reference.plain_accuracy, reference.on_heads, reference.tied)
 )
 

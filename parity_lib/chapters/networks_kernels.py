@@ -10,15 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from ..kernels import compiled
 
 
-def _fused(function):  # type: ignore[no-untyped-def]
-    """Compiled once and kept; sums may be reordered and fused, nan and inf keep their meaning."""
-    return njit(cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")(function)
-
-
-@_fused
+@compiled
 def _add_rows(total, weights, x):  # type: ignore[no-untyped-def]
     """Add to ``total`` (examples,) the rows of x (rows, examples) times their weights, four rows at a time."""
     j, rows = 0, len(x)
@@ -35,7 +31,7 @@ def _add_rows(total, weights, x):  # type: ignore[no-untyped-def]
         j += 1
 
 
-@_fused
+@compiled
 def _add_products(sums, values, x):  # type: ignore[no-untyped-def]
     """Add to ``sums`` (rows,) the products of each row of x (rows, examples) with ``values``, four rows at a time."""
     j, rows, zero = 0, len(x), values[0] * 0
@@ -60,7 +56,7 @@ def _add_products(sums, values, x):  # type: ignore[no-untyped-def]
         j += 1
 
 
-@_fused
+@compiled
 def _sides(x, bits, sides):  # type: ignore[no-untyped-def]
     """Parities in {-1, +1} of the rows ``bits`` of x (n, examples)."""
     sides[:] = 1
@@ -70,7 +66,7 @@ def _sides(x, bits, sides):  # type: ignore[no-untyped-def]
             sides[e] *= 1 - 2 * row[e]
 
 
-@_fused
+@compiled
 def _adam(theta, mean, square, gradient, made, rate):  # type: ignore[no-untyped-def]
     """Adam's update number ``made`` of one network, in place."""
     real = theta.dtype.type
@@ -82,7 +78,7 @@ def _adam(theta, mean, square, gradient, made, rate):  # type: ignore[no-untyped
         theta[p] -= pace * mean[p] / (math.sqrt(square[p]) + floor)
 
 
-@_fused
+@compiled
 def _activate(hidden, slope, smoothing):  # type: ignore[no-untyped-def]
     """The activation of ``hidden`` (examples,) in place, and its slope."""
     half = hidden.dtype.type(0.5)
@@ -97,7 +93,7 @@ def _activate(hidden, slope, smoothing):  # type: ignore[no-untyped-def]
             slope[e] = hidden[e] / root
 
 
-@_fused
+@compiled
 def _differentiate(row, gradient, x, sides, weight, neurons, smoothing, hidden, slope, up):  # type: ignore[no-untyped-def]
     """Add the gradient of one network's squared hinge on x (inputs, examples), every example with this weight."""
     inputs, examples = x.shape
@@ -130,7 +126,7 @@ def _differentiate(row, gradient, x, sides, weight, neurons, smoothing, hidden, 
         _add_products(by_beta[i], s, x)
 
 
-@_fused
+@compiled
 def plain(theta, mean, square, made, rates, x, bits, neurons):  # type: ignore[no-untyped-def]
     """Steps of plain networks: :func:`parity_lib.chapters.networks_reference.plain`."""
     steps, _, batch = x.shape
@@ -145,7 +141,7 @@ def plain(theta, mean, square, made, rates, x, bits, neurons):  # type: ignore[n
             _adam(theta[r], mean[r], square[r], gradient, made + step + 1, rates[r])
 
 
-@_fused
+@compiled
 def plain_accuracy(theta, x, bits, neurons):  # type: ignore[no-untyped-def]
     """Share of right answers: :func:`parity_lib.chapters.networks_reference.plain_accuracy`."""
     n, examples = x.shape
@@ -168,7 +164,7 @@ def plain_accuracy(theta, x, bits, neurons):  # type: ignore[no-untyped-def]
     return right / examples
 
 
-@_fused
+@compiled
 def _features(x, weights, low, high, centre, inverse, separate, read, seen):  # type: ignore[no-untyped-def]
     """What a network on fixed heads sees of x (n, examples), standardised, (features, examples)."""
     m, examples = len(low), x.shape[1]
@@ -200,7 +196,7 @@ def _features(x, weights, low, high, centre, inverse, separate, read, seen):  # 
             seen[f, e] = (seen[f, e] - centre[f]) * inverse[f]
 
 
-@_fused
+@compiled
 def on_heads(  # type: ignore[no-untyped-def]
     theta, mean, square, made, rates, x, bits, weights, low, high, centre, inverse, separate, neurons, caps, smoothing
 ):
@@ -220,7 +216,7 @@ def on_heads(  # type: ignore[no-untyped-def]
                 _shrink(theta[r], inverse[r], neurons, caps[r])
 
 
-@_fused
+@compiled
 def _shrink(row, inverse, neurons, cap):  # type: ignore[no-untyped-def]
     """Scale both layers back until the product of their norms, on the heads' own scale, is at most ``cap``."""
     features = len(inverse)
@@ -234,7 +230,7 @@ def _shrink(row, inverse, neurons, cap):  # type: ignore[no-untyped-def]
     row[: end + 2 * neurons] *= row.dtype.type(factor)  # the biases with beta, so that the kinks stay where they are
 
 
-@_fused
+@compiled
 def tied(theta, mean, square, made, rates, x, bits, code, k, kind, smoothing):  # type: ignore[no-untyped-def]
     """Steps of tied networks and product heads: :func:`parity_lib.chapters.networks_reference.tied`."""
     steps, n, batch = x.shape
@@ -267,7 +263,7 @@ def tied(theta, mean, square, made, rates, x, bits, code, k, kind, smoothing):  
             _adam(theta[r], mean[r], square[r], gradient, made + step + 1, rates[r])
 
 
-@_fused
+@compiled
 def _weigh(numbers, code, kind, gamma, weights):  # type: ignore[no-untyped-def]
     """Attention (k, n) of directions, and the weights with which inputs are read, (channels, n)."""
     if kind == 2:
@@ -288,7 +284,7 @@ def _weigh(numbers, code, kind, gamma, weights):  # type: ignore[no-untyped-def]
             channel[j] += gamma[i, j]
 
 
-@_fused
+@compiled
 def _slopes(s, sides, weight, k, smoothing, value, steep):  # type: ignore[no-untyped-def]
     """Replace sums s (examples,) by the slope of sigmoid(zigzag(s)), times label and weight."""
     real = s.dtype.type
@@ -308,7 +304,7 @@ def _slopes(s, sides, weight, k, smoothing, value, steep):  # type: ignore[no-un
         s[e] = weight * sides[e] * steep[e] * value[e] / ((1 + value[e]) * (1 + value[e]))
 
 
-@_fused
+@compiled
 def _chain(numbers, gamma, by_weights, code, kind, gradient):  # type: ignore[no-untyped-def]
     """From the gradient by the weights that are read to that by the numbers that are trained."""
     if kind == 2:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -149,6 +150,19 @@ def success(frame: pd.DataFrame, model: str, k: int, n: int) -> Rate:
     return rate(frame.query("model == @model and k == @k and n == @n")["learned"])
 
 
+class Cost(NamedTuple):
+    """Trained numbers of a model, and the median of the updates of the runs that learn."""
+
+    numbers: int
+    updates: float
+
+
+def cost(frame: pd.DataFrame, model: str, k: int, n: int) -> Cost:
+    """What learning costs a model at (k, n)."""
+    part = frame.query("model == @model and k == @k and n == @n")
+    return Cost(int(part["numbers"].iloc[0]), float(part.loc[part["learned"], "updates"].median()))
+
+
 def settings_learned(best: pd.DataFrame, model: str) -> list[tuple[int, int]]:
     """The (k, n) at which most runs of a model surely learn."""
     found = rates(best[best["model"] == model], ["k", "n"], "learned")
@@ -168,11 +182,10 @@ def success_table(best: pd.DataFrame) -> pd.DataFrame:
     for (k, n), group in contenders(best).groupby(["k", "n"]):
         row: dict[str, object] = {"k": k, "n": n}
         for model in (PLAIN, ZIGZAG, PRODUCT):
-            part = group[group["model"] == model]
-            median = part.loc[part["learned"], "updates"].median()
-            row[f"{model}: numbers"] = int(part["numbers"].iloc[0])
-            row[f"{model}: learned"] = str(rate(part["learned"]))
-            row[f"{model}: updates"] = "" if np.isnan(median) else f"{median:.0f}"
+            spent = cost(group, model, k, n)
+            row[f"{model}: numbers"] = spent.numbers
+            row[f"{model}: learned"] = str(success(group, model, k, n))
+            row[f"{model}: updates"] = "" if np.isnan(spent.updates) else f"{spent.updates:.0f}"
         rows.append(row)
     return pd.DataFrame(rows)
 

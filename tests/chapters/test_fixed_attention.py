@@ -337,6 +337,7 @@ def hard(risk=0.9, bound=0.5, sets=240):
 def test_the_verdict_on_hard_heads_follows_the_cases(frame, verdict, kind):
     found = chapter.judge_hard(frame)
     assert (found.as_stated, found.kind, found.numbers["head_sets"]) == (verdict, kind, len(frame))
+    assert chapter.none_below(frame) == (verdict != "fails")
 
 
 def soft(risk=0.95, printed=0.9, clamped=0.5, pair=0.9):

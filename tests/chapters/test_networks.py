@@ -7,6 +7,7 @@ import torch
 from parity_lib import FFNN1, Parity, literal_prediction, zigzag
 from parity_lib.attention import head_matrices, positional_code
 from parity_lib.chapters import networks
+from parity_lib.chapters import networks_kernels as kernels
 from parity_lib.chapters import networks_reference as reference
 from parity_lib.chapters.networks import (
     Engine,
@@ -29,7 +30,7 @@ from parity_lib.chapters.networks import (
 )
 from parity_lib.training import initial_directions
 
-kernels = pytest.importorskip("parity_lib.chapters.networks_kernels")
+pytest.importorskip("numba")
 TORCH = Engine(reference.plain, reference.plain_accuracy, reference.on_heads, reference.tied)
 
 

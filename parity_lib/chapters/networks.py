@@ -169,6 +169,7 @@ def race(
     """
     data, held_out = np.random.default_rng(DATA_SEED), np.random.default_rng(TEST_SEED)
     shown = random_inputs(held_out, 1, n, test)[0]
+    few = np.ascontiguousarray(shown[:, : test // 8])  # who is far from it here need not see them all
     stacks = [Stack(entrant.start) for entrant in entrants]
     left = [np.arange(len(entrant.start)) for entrant in entrants]
     done = [np.zeros(len(entrant.start), dtype=np.int64) for entrant in entrants]
@@ -178,7 +179,9 @@ def race(
             for i, (entrant, stack) in enumerate(zip(entrants, stacks, strict=True)):
                 if len(left[i]):
                     entrant.advance(stack, left[i], x)
-                    passed = entrant.accuracy(stack.theta, left[i], shown) > target
+                    passed = entrant.accuracy(stack.theta, left[i], few) > target - 0.04
+                    if passed.any():
+                        passed[passed] = entrant.accuracy(stack.theta[passed], left[i][passed], shown) > target
                     done[i][left[i][passed]] = stack.made
                     stack.keep(~passed)
                     left[i] = left[i][~passed]

@@ -94,11 +94,17 @@ def looser_ties(
 
 
 @kept
-def longer_heads(k: int, n: int, seeds: int, steps: int, batch: int, powers: Sequence[int]) -> pd.DataFrame:
-    """The zigzag heads at one (k, n) with another budget; columns as the race."""
-    rows, tried = range(FIRST_SEED, FIRST_SEED + seeds), head_rates(n, powers)
-    (updates,) = race([tied_entrant(drawn_tasks(n, k, rows), "softmax", rows, tried)], n, steps, batch, label="longer")
-    return _rows(ZIGZAG, 2 * k, k, n, updates, tried).assign(learned=updates > 0)
+def longer_heads(
+    settings: Sequence[tuple[int, int]], seeds: int, steps: int, batch: int, powers: Sequence[int]
+) -> pd.DataFrame:
+    """The zigzag heads at some (k, n) with another budget; columns as the race."""
+    rows, frames = range(FIRST_SEED, FIRST_SEED + seeds), []
+    for k, n in settings:
+        tasks, tried = drawn_tasks(n, k, rows), head_rates(n, powers)
+        (updates,) = race([tied_entrant(tasks, "softmax", rows, tried)], n, steps, batch, label=f"longer k={k} n={n}")
+        frames.append(_rows(ZIGZAG, 2 * k, k, n, updates, tried))
+    joined = pd.concat(frames, ignore_index=True)
+    return joined.assign(learned=joined["updates"] > 0)
 
 
 def at_best_rate(frame: pd.DataFrame) -> pd.DataFrame:
@@ -169,11 +175,13 @@ def settings_learned(best: pd.DataFrame, model: str) -> list[tuple[int, int]]:
     return [(int(k), int(n)) for k, n, low in zip(found["k"], found["n"], found["low"], strict=True) if low > 0.5]
 
 
-def first_failure(best: pd.DataFrame) -> tuple[int, int]:
-    """The easiest (k, n) at which the zigzag heads do not surely learn; the hardest of all if they always do."""
-    learned = settings_learned(best, ZIGZAG)
-    every = [(int(k), int(n)) for k, n in best[["k", "n"]].drop_duplicates().itertuples(index=False)]
-    return next((setting for setting in every if setting not in learned), every[-1])
+def first_failures(best: pd.DataFrame) -> list[tuple[int, int]]:
+    """For every k the least n at which the zigzag heads do not surely learn; the largest if they always do."""
+    learned, found = settings_learned(best, ZIGZAG), []
+    for k, group in best.groupby("k"):
+        lengths = sorted(int(n) for n in group["n"].unique())
+        found.append((int(k), next((n for n in lengths if (k, n) not in learned), lengths[-1])))
+    return found
 
 
 def success_table(best: pd.DataFrame) -> pd.DataFrame:

@@ -61,7 +61,8 @@ def test_networks_enter_the_comparison_with_the_smallest_width_that_learns_every
     assert set(chosen.loc[chosen["model"] == PLAIN, "width"]) == {4}
     never = chapter.contenders(pd.concat([runs(PLAIN, 2, 10, 1, width=w) for w in (2, 8)]))
     assert set(never["width"]) == {8}
-    assert chapter.first_failure(frame) == (2, 20)
+    assert chapter.first_failures(frame) == [(2, 20)]
+    assert chapter.first_failures(everything((20, 20), (20, 20))) == [(2, 20)]
     table = chapter.success_table(frame)
     assert table[f"{ZIGZAG}: learned"].iloc[0].startswith("20 of 20")
     assert table[f"{ZIGZAG}: updates"].tolist() == ["100", "100"]

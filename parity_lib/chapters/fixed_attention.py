@@ -475,9 +475,13 @@ def train_on_fixed(
     test_x = tasks[0].cube() if n <= 12 else tasks[0].sample(test, torch.Generator().manual_seed(TEST_SEED))
     raw, separate = _view(heads), pooling == "separate"
     size = 4 * heads[0].m if separate else 4
-    whole = (*raw, np.zeros((rows, size)), np.ones((rows, size)))
-    some = [[part[r : r + 8] for part in whole] for r in range(0, rows, 8)]  # a few rows at a time, for the memory
-    seen = torch.cat([reference.features(test_x.T, *parts, separate).to(torch.float32) for parts in some])
+    weights, low, high = raw
+    zero, one, parts = np.zeros((8, size)), np.ones((8, size)), []
+    for r in range(0, rows, 8):  # a few rows at a time, for the memory
+        some, here = slice(r, r + 8), slice(0, min(8, rows - r))
+        found = reference.features(test_x.T, weights[some], low[some], high[some], zero[here], one[here], separate)
+        parts.append(found.to(torch.float32))
+    seen = torch.cat(parts)
     centre, scale = seen.mean(2), seen.std(2)
     inverse = torch.where(scale < 1e-6, 0, 1 / scale)  # a feature that never changes is left out
     times = len(rates)
@@ -494,10 +498,10 @@ def train_on_fixed(
             engine.on_heads(*state, x, bits, *view, separate, neurons, caps, SMOOTHING)
             stack.made += len(x)
         seen.sub_(centre.unsqueeze(2)).mul_(inverse.unsqueeze(2))
-        found = _outcomes(stack.theta, seen, labels_of(tasks, test_x), neurons)
+        outcomes = _outcomes(stack.theta, seen, labels_of(tasks, test_x), neurons)
     norms = reference.norms(stack.theta.astype(np.float64), np.tile(inverse.numpy(), (times, 1)), neurons)
     which = {"row": np.tile(np.arange(rows), times), "rate": np.repeat(rates, rows)}
-    frame = pd.DataFrame({**which, **found, "norm": norms})
+    frame = pd.DataFrame({**which, **outcomes, "norm": norms})
     return frame if n > 12 else frame.assign(error=0.0)  # over all inputs the risk is exact
 
 

@@ -25,9 +25,8 @@ def success_map(found: pd.DataFrame, ks: tuple[int, ...] = (2, 3, 4)) -> Figure:
         table = percent(part, "solved").pivot_table(index="c1", columns="smoothing", values="solved", aggfunc="mean")
         sns.heatmap(table.sort_index(ascending=False), vmin=0, vmax=100, cmap="viridis", annot=True, fmt=".0f",
                     cbar=False, ax=ax, linewidths=0.5, annot_kws={"size": 9})  # fmt: skip
-        best = table.to_numpy().max()
-        verdict = "works for suitable constants" if best > 90 else "rarely works" if best > 0 else "never worked here"
-        ax.set(title=f"k = {k}: {verdict}", xlabel="smoothing b", ylabel="")
+        title = f"k = {k}: up to {table.to_numpy().max():.0f} % solved"
+        ax.set(title=title, xlabel="smoothing b", ylabel="")
         ax.set_xticklabels([f"{b:g}" for b in table.columns], rotation=0)
         ax.set_yticklabels([f"{c:g}" for c in sorted(table.index, reverse=True)], rotation=0)
     axes[0, 0].set_ylabel("c1 (temperature c1/n)")
@@ -72,7 +71,8 @@ def two_forces(found: pd.DataFrame) -> Figure:
 def forces_by_length(found: pd.DataFrame) -> Figure:
     """Both forces of the squared hinge at the start, against n, at temperature 1/n and 1."""
     fig, axes = plt.subplots(1, 2, figsize=(FULL, 3.0))
-    for ax, (name, part) in zip(axes, found.groupby("temperature", sort=False), strict=True):
+    for ax, (name, rows) in zip(axes, found.groupby("temperature", sort=False), strict=True):
+        part = rows[rows.groupby("n")["size"].transform(lambda values: values.notna().all())]  # no length half measured
         medians(part, "n", "size", hue="force", hue_order=list(FORCES), palette=FORCES, ax=ax)
         ax.set(xscale="log", yscale="log", xlabel="number of positions n", ylabel="", title=f"temperature {name}")
         ticks_at(ax.xaxis, sorted(found["n"].unique())[::2])
@@ -90,10 +90,9 @@ def melting(found: pd.DataFrame) -> Figure:
     for ax, (k, part) in zip(axes[0], panels, strict=True):
         long = part.melt(["smoothing"], ["melted", "solved"], var_name="what", value_name="share")
         success_lines(long, "smoothing", "share", hue="what", palette={"melted": BLIND, "solved": SIGNAL}, ax=ax)
-        together = abs(part["melted"].astype(float) - part["solved"].astype(float)).mean() < 0.2
-        ax.set(
-            xscale="log", xlabel="smoothing b", title=f"k = {k}: " + ("they go together" if together else "they part")
-        )
+        sharp = part.loc[~part["melted"], "solved"].mean()  # solved although the heads stay sharp
+        finding = "heads do not melt" if part["melted"].mean() < 0.05 else "no success without melting"
+        ax.set(xscale="log", xlabel="smoothing b", title=f"k = {k}: " + ("they part" if sharp > 0.2 else finding))
         ax.set_ylabel("% of pairs")
         ticks_at(ax.xaxis, part["smoothing"])
         label_lines(ax, names)

@@ -50,7 +50,7 @@ CONSTANTS = frame(1, lemma=[*LEMMAS], k=[1, 2], smoothing=[1.0, 1e2, 1e4, 1e8]).
 CONSTANTS["measured"] = np.where((CONSTANTS["lemma"] == "lemma-16") & (CONSTANTS["smoothing"] > 1e6), 2.0, 0.1)
 START = frame(k=[1, 2], smoothing=SMOOTHINGS, c1=[1.0, 5.0]).assign(risk=lambda rows: 1.5 + rows["seed"] / 10)
 DRAWN = {
-    "map": (lambda: figures.success_map(MAP), ["k = 2: works for suitable constants", "k = 3: never worked here"]),
+    "map": (lambda: figures.success_map(MAP), ["k = 2: up to 100 % solved", "k = 3: up to 0 % solved"]),
     "window": (
         lambda: figures.window(works(frame(n=[10, 50], smoothing=SMOOTHINGS).assign(k=2))),
         ["Two bits: a window of smoothings"],
@@ -71,7 +71,11 @@ DRAWN = {
         lambda: figures.melting(
             works(frame(k=[2, 3], smoothing=SMOOTHINGS), most=3).assign(melted=lambda r: r["solved"])
         ),
-        ["k = 2: they go together", "k = 3: they go together"],
+        ["k = 2: no success without melting", "k = 3: no success without melting"],
+    ),
+    "sharp": (
+        lambda: figures.melting(works(frame(k=[3], smoothing=SMOOTHINGS)).assign(melted=False)),
+        ["k = 3: heads do not melt"],
     ),
     "apart": (
         lambda: figures.melting(works(frame(k=[2], smoothing=SMOOTHINGS)).assign(melted=lambda r: ~r["solved"])),

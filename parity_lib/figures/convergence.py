@@ -86,15 +86,15 @@ def melting(found: pd.DataFrame) -> Figure:
     """Share of runs that are solved, and of those whose heads the label-free force alone melts, against smoothing."""
     panels = list(found.groupby("k"))
     fig, axes = plt.subplots(1, len(panels), figsize=(FULL, 3.0), sharey=True, squeeze=False)
-    names = {"melted": "label-free part alone:\nheads melt", "solved": "whole risk: solved"}
+    names = {"melted": "heads melt", "solved": "solved"}
     for ax, (k, part) in zip(axes[0], panels, strict=True):
         long = part.melt(["smoothing"], ["melted", "solved"], var_name="what", value_name="share")
         success_lines(long, "smoothing", "share", hue="what", palette={"melted": BLIND, "solved": SIGNAL}, ax=ax)
         sharp = part.loc[~part["melted"], "solved"].mean()  # solved although the heads stay sharp
-        finding = "heads do not melt" if part["melted"].mean() < 0.05 else "no success without melting"
+        finding = "heads do not melt" if part["melted"].mean() < 0.05 else "hardly a success without melting"
         ax.set(xscale="log", xlabel="smoothing b", title=f"k = {k}: " + ("they part" if sharp > 0.2 else finding))
         ax.set_ylabel("% of pairs")
-        ticks_at(ax.xaxis, part["smoothing"])
+        ticks_at(ax.xaxis, sorted(part["smoothing"].unique())[::-2])
         label_lines(ax, names)
         ax.set_xlim(part["smoothing"].min() / 1.3, 9 * part["smoothing"].max())
     return fig
@@ -103,7 +103,7 @@ def melting(found: pd.DataFrame) -> Figure:
 def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
     """Risk of two heads over the positions they point at, with the ways of a few runs; a panel each."""
     panels = list(found.groupby("panel", sort=False))
-    fig, axes = plt.subplots(1, len(panels), figsize=(FULL, 3.0), sharex=True, sharey=True)
+    fig, axes = plt.subplots(1, len(panels), figsize=(FULL, 3.5), sharex=True, sharey=True)
     for ax, (name, part) in zip(axes, panels, strict=True):
         grid = part[part["layer"] == "risk"].pivot(index="head_2", columns="head_1", values="risk")
         step, n = grid.columns[0], grid.columns[-1]

@@ -71,7 +71,7 @@ DRAWN = {
         lambda: figures.melting(
             works(frame(k=[2, 3], smoothing=SMOOTHINGS), most=3).assign(melted=lambda r: r["solved"])
         ),
-        ["k = 2: no success without melting", "k = 3: no success without melting"],
+        ["k = 2: hardly a success without melting", "k = 3: hardly a success without melting"],
     ),
     "sharp": (
         lambda: figures.melting(works(frame(k=[3], smoothing=SMOOTHINGS)).assign(melted=False)),

@@ -71,7 +71,6 @@ def lengths(frame: pd.DataFrame) -> Figure:
         ticks_at(ax.xaxis, good["n"])
     axes[0].set(ylim=(0, None))
     axes[1].set(yscale="log")
-    plain_log_ticks(axes[1].yaxis)
     parity = frame[frame["function"] == "PARITY"].groupby("n")["converged"].agg(["sum", "count"])
     for n, (passed, started) in parity.iterrows():
         axes[0].text(n, 1.0, f"{passed}/{started}", transform=axes[0].get_xaxis_transform(), ha="center", va="bottom",

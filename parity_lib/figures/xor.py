@@ -11,7 +11,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..evidence import wilson
+from ..evidence import rate, wilson
 from .style import BLIND, FULL, REPAIRED, SERIES, SIGNAL, STATED, label_lines, medians, percent, success_lines, ticks_at
 
 FLOOR = 1e-12
@@ -54,8 +54,8 @@ def one_step(bounds: pd.DataFrame) -> Figure:
     for factor, colour in zip(factors, (SIGNAL, REPAIRED), strict=False):
         part = bounds[bounds.factor == factor]
         found = [wilson(k, n) for k, n in zip(part.failed, part.embeddings, strict=True)]
-        middle = 100 * np.array([rate.share for rate in found])
-        bars = 100 * np.array([[rate.share - rate.low for rate in found], [rate.high - rate.share for rate in found]])
+        middle = 100 * np.array([one.share for one in found])
+        bars = 100 * np.array([[one.share - one.low for one in found], [one.high - one.share for one in found]])
         right.errorbar(part.d, middle, bars.clip(0), fmt="o", color=colour, ms=4, capsize=2)
         sns.lineplot(part.assign(proved=100 * part.proved), x="d", y="proved", color=colour, lw=1.2, ls="--", ax=right)
         most = part.loc[part.proved.idxmax()]
@@ -185,8 +185,9 @@ def samples(needed: pd.DataFrame) -> Figure:
     """
     fig, (left, right) = plt.subplots(1, 2, figsize=(FULL, 3.4))
     split = needed[needed.arm == "even split"]
-    frame = split.assign(multiple=split.recovered / split.law, proved=split.proved / split.law)
-    frame = frame[np.isfinite(frame.multiple) & np.isfinite(frame.proved)]
+    top = 2.7  # what is beyond, or never reached, is drawn there
+    frame = split.assign(multiple=(split.recovered / split.law).clip(upper=top), proved=split.proved / split.law)
+    frame["proved"] = frame.proved.clip(upper=top)
     for (name, (colour, text)), shift in zip(POSITIONS.items(), (0.97, 1.03), strict=True):
         part = frame[frame.embedding == name]
         part = part.assign(d=part.d * shift)
@@ -198,7 +199,7 @@ def samples(needed: pd.DataFrame) -> Figure:
         )
     left.axhline(1, color="black", lw=0.9, ls=":")
     left.text(0.98, 1.03, "the law", transform=left.get_yaxis_transform(), ha="right", fontsize=9)
-    left.set(xscale="log", xlabel="input length d", ylabel="samples / law", ylim=(0, 2.7))
+    left.set(xscale="log", xlabel="input length d", ylabel="samples / law", ylim=(0, top))
     left.set_title("Finding the pair\n(dashed: proved)")
     ticks_at(left.xaxis, sorted(needed.d.unique()))
     ours = needed[needed.embedding == "characters"]
@@ -207,6 +208,10 @@ def samples(needed: pd.DataFrame) -> Figure:
         part = ours[ours.arm == arm]
         part = part.assign(multiple=(part.solved / part.law).clip(upper=2 * end))  # not reached: beyond the axis
         sns.ecdfplot(part, x="multiple", stat="percent", color=colour, ax=right, lw=1.8)
+        grid = np.linspace(0, end, 80)
+        found = [rate(part.multiple <= x) for x in grid]
+        low, high = ([100 * getattr(share, side) for share in found] for side in ("low", "high"))
+        right.fill_between(grid, low, high, step="post", color=colour, alpha=0.12, lw=0)
         height = 100 * float((part.multiple < end).mean()) - 9 if place == 0 else 48 - 9 * place
         right.text(0.98 * end, height, arm, color=colour, ha="right", fontsize=9)
     right.set(xlim=(0, end), ylim=(-3, 104), xlabel="samples / law", ylabel="streams with every input solved, %")

@@ -1,0 +1,334 @@
+r"""From samples, past n = 20: how many labelled examples heads need, and what the plain rivals need.
+
+Heads whose read-out is the product :math:`\prod_i (1 - 2 v_i)` (see :mod:`parity_lib.sampled_heads`) learn from
+examples. At the start a head's gradient is a signal of order :math:`n^{-k}` in noise that N examples average down to
+:math:`n^{-k/2} (dN)^{-1/2}`, where d is the number of numbers a head has: so the examples needed should grow like
+:math:`N^* \propto n^k / d`. The chapter measures it. Every learner gets streams of its own; what is reported for a
+stream is the number of examples from which on the learner names the set B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations, pairwise
+
+import numpy as np
+import pandas as pd
+
+from ..attention import positional_code
+from ..evidence import Interval, Rate, rate
+from ..progress import track
+from . import networks
+from .samples_kernels import SIGNS, pair_counts, slopes
+from .store import kept
+
+Array = np.ndarray
+FIRST = 64  # fewest examples at which moments are looked at
+
+
+def code_of(n: int, size: int) -> Array:
+    """Positions as unit vectors with ``size`` numbers, (n, size): 2 is the paper's circle, n are the unit vectors.
+
+    In between: frequency 1 and others at random, sine and cosine of each.
+    """
+    if size >= n:
+        return np.eye(n)
+    drawn = np.random.default_rng(n).permutation(np.arange(2, (n + 1) // 2))[: size // 2 - 1]
+    angles = 2 * np.pi * np.arange(1, n + 1)[:, None] / n * np.concatenate([[1], drawn])
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1) / np.sqrt(size // 2)
+
+
+def powers(n: int) -> Array:
+    """The code with the frequencies 1, 2, 4, ... as unit vectors, (n, d)."""
+    code = positional_code(n, "powers").numpy()
+    return code / np.linalg.norm(code, axis=1, keepdims=True)
+
+
+def attend(heads: Array, code: Array) -> Array:
+    """Softmax attention of heads (k, d) on positions, (k, n)."""
+    scores = heads @ code.T
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    return weights / weights.sum(1, keepdims=True)
+
+
+def unit_start(k: int, size: int, generator: np.random.Generator) -> Array:
+    """k heads of norm 1 in random directions, (k, d)."""
+    heads = generator.normal(size=(k, size))
+    return heads / np.linalg.norm(heads, axis=1, keepdims=True)
+
+
+class Adam:
+    """Adam on a small array, with a step size that the caller gives."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.mean, self.square, self.made = np.zeros(shape), np.zeros(shape), 0
+
+    def step(self, slope: Array, size: float) -> Array:
+        """The next step."""
+        self.made += 1
+        self.mean = 0.9 * self.mean + 0.1 * slope
+        self.square = 0.999 * self.square + 0.001 * slope**2
+        scale = np.sqrt(self.square / (1 - 0.999**self.made)) + 1e-30
+        return size * self.mean / (1 - 0.9**self.made) / scale
+
+
+def through_softmax(attention: Array, slope: Array, code: Array) -> Array:
+    """The gradient in the heads (k, d), from the gradient in their attention (k, n)."""
+    return (attention * (slope - (attention * slope).sum(1, keepdims=True))) @ code
+
+
+def fit_moments(counts: Array, examples: int, code: Array, start: Array, updates: int = 300) -> list[int]:
+    r"""Two heads on the empirical risk :math:`1 - \gamma_1^T M \gamma_2`, full batch: their favourite positions.
+
+    M is the matrix of the means of :math:`y z_a z_b`, from the counts of :func:`pair_counts`.
+    """
+    moments = (1 - 2 * counts / examples).astype(np.float32)
+    heads, optimiser, table = start.astype(np.float32), Adam(start.shape), code.astype(np.float32)
+    for _ in range(updates):
+        attention = attend(heads, table)
+        heads -= optimiser.step(through_softmax(attention, -(attention[::-1] @ moments), table), 0.3)
+    return attend(heads, table).argmax(1).tolist()
+
+
+def stream_of(n: int, k: int, trial: int, words: int, noise: float = 0.0) -> tuple[set[int], Array, Array]:
+    """A random set B, and examples in columns of bits (n, words) with their labels' sign bits (words,)."""
+    generator = np.random.default_rng([n, k, trial])
+    bits = set(generator.choice(n, k, replace=False).tolist())
+    columns = generator.integers(0, 2**64, size=(n, words), dtype=np.uint64)
+    flips = np.packbits(generator.random(64 * words if noise else 0) < noise).view(np.uint64)
+    odd = np.bitwise_xor.reduce(columns[sorted(bits)])
+    return bits, columns, odd ^ flips if noise else odd
+
+
+def least(found: Iterable[tuple[int, bool]]) -> float:
+    """The least number of examples from which on a learner is right, from (examples, right) in falling order."""
+    fewest = np.nan
+    for examples, right in found:
+        if not right:
+            break
+        fewest = examples
+    return fewest
+
+
+def heads_on_pairs(n: int, trial: int, code: Array, most: int) -> float:
+    """Examples that two heads need at k = 2, looked at after 64, 128, ... of at most ``most`` examples."""
+    bits, columns, odd = stream_of(n, 2, trial, most // 64)
+    start = unit_start(2, code.shape[1], np.random.default_rng([n, trial, code.shape[1]]))
+    looked = [FIRST << i for i in range((most // FIRST).bit_length())]
+    edges = [0, *(examples // 64 for examples in looked)]  # one pass over the examples: the counts of a prefix add up
+    parts = [pair_counts(columns[:, a:b], odd[a:b]) for a, b in pairwise(edges)]
+    counts = np.cumsum(parts, axis=0)
+    return least(
+        (examples, set(fit_moments(count, examples, code, start)) == bits)
+        for examples, count in zip(looked[::-1], counts[::-1], strict=True)
+    )
+
+
+def batch_of(n: int, k: int, size: int) -> int:
+    """A power of two near n^k / (20 d): signal and noise of a batch then stand in one ratio at every n."""
+    return 1 << max(6, round(np.log2(n**k / (20 * size))))
+
+
+def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, rate: float = 0.1) -> float:
+    """Examples that k heads need in one pass of fresh batches: B is named, and still after four more batches.
+
+    The step size falls like one over the root of the number of batches, so that noise averages out.
+    """
+    generator = np.random.default_rng([n, k, trial, code.shape[1]])
+    bits = set(generator.choice(n, k, replace=False).tolist())
+    heads, optimiser = unit_start(k, code.shape[1], generator), Adam((k, code.shape[1]))
+    batch, places, named = batch_of(n, k, code.shape[1]), -(-n // 8), 0
+    for made in range(1, most // batch + 1):
+        x = np.frombuffer(generator.bytes(batch * places), dtype=np.uint8).reshape(batch, places)
+        labels = np.ones(batch, dtype=np.float32)
+        for bit in bits:
+            labels *= SIGNS[x[:, bit // 8], bit % 8]
+        attention = attend(heads, code)
+        gradient = through_softmax(attention, slopes(x, labels, attention), code)
+        heads -= optimiser.step(gradient, rate / np.sqrt(made))
+        named = named + 1 if set(attend(heads, code).argmax(1).tolist()) == bits else 0
+        if named == 5:
+            return float((made - 4) * batch)
+    return np.nan
+
+
+def largest_coefficient(n: int, k: int, trial: int, most: int = 256) -> float:
+    """Examples from which on the largest empirical Fourier coefficient of degree k is that of B: all subsets tried."""
+    bits, columns, odd = stream_of(n, k, trial, most // 64)
+    looked = sorted({int(8 * 1.25**i) for i in range(40) if 8 * 1.25**i <= most}, reverse=True)
+    z, y = signs(columns), signs(odd)
+    return least((examples, best_subset(z[:, :examples], y[:examples], k) == bits) for examples in looked)
+
+
+def signs(words: Array) -> Array:
+    """Words of 64 bits as signs, +1 for a zero: (..., words) -> (..., 64 words)."""
+    bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")
+    return 1 - 2 * bits.astype(np.float32)
+
+
+def best_subset(z: Array, y: Array, k: int) -> set[int]:
+    """The k positions whose product correlates best with the labels, by trying all: z (n, examples), y (examples,)."""
+    best, place = -1.0, ()
+    for first in combinations(range(len(z)), k - 2):
+        table = np.abs(np.triu((z * y * z[list(first)].prod(0)) @ z.T, 1))
+        if first:
+            table[: first[-1] + 1] = 0
+        if table.max() > best:
+            best, place = table.max(), (*first, *np.unravel_index(table.argmax(), table.shape))
+    return set(map(int, place))
+
+
+def elimination(n: int, trial: int, noise: float = 0.0, k: int = 2) -> tuple[float, bool]:
+    """Examples until elimination over GF(2) has full rank, and whether what it then says is B.
+
+    The n examples that raise the rank decide: a single flipped label among them, and another set comes out.
+    """
+    generator = np.random.default_rng([n, k, trial, 2])
+    pivots: dict[int, int] = {}
+    seen, clean = 0, True
+    while len(pivots) < n:
+        value = int.from_bytes(generator.bytes(-(-n // 8)), "little") & (1 << n) - 1
+        seen, flipped = seen + 1, generator.random() < noise
+        while value and (place := value.bit_length()) in pivots:
+            value ^= pivots[place]
+        if value:
+            pivots[place] = value
+            clean = clean and not flipped
+    return float(seen), clean
+
+
+@kept
+def pairs_by_length(lengths: Sequence[int], trials: int, most: int) -> pd.DataFrame:
+    """k = 2: what heads on the code of powers, the largest coefficient and elimination need, stream by stream.
+
+    Columns ``learner``, ``k``, ``n``, ``numbers`` (in a head), ``trial``, ``examples``.
+    """
+    rows = []
+    for n in lengths:
+        code, limit = powers(n), _limit(n, most)
+        for trial in track(trials, f"pairs, n = {n}"):
+            rows.append(("heads", 2, n, code.shape[1], trial, heads_on_pairs(n, trial, code, limit)))
+            rows.append(("largest coefficient", 2, n, 0, trial, largest_coefficient(n, 2, trial)))
+            rows.append(("elimination", 2, n, 0, trial, elimination(n, trial)[0]))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@kept
+def triples_by_length(lengths: Sequence[int], trials: int, most: int, subsets_to: int) -> pd.DataFrame:
+    """k = 3: the same in one pass over fresh batches; all triples are tried up to n = ``subsets_to``."""
+    rows = []
+    for n in lengths:
+        code = powers(n)
+        for trial in track(trials, f"triples, n = {n}"):
+            rows.append(("heads", 3, n, code.shape[1], trial, heads_streaming(n, 3, trial, code, most)))
+            rows.append(("elimination", 3, n, 0, trial, elimination(n, trial, k=3)[0]))
+            if n <= subsets_to:
+                rows.append(("largest coefficient", 3, n, 0, trial, largest_coefficient(n, 3, trial, 64)))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@kept
+def networks_by_length(
+    k: int, lengths: Sequence[int], trials: int, neurons: int, steps: int, batch: int
+) -> pd.DataFrame:
+    """Plain ReLU networks in one pass over fresh batches, until 99 % of inputs are right; the better of two rates."""
+    rows = []
+    for n in lengths:
+        tasks = networks.drawn_tasks(n, k, range(trials))
+        entrant = networks.plain_entrant(tasks, neurons, range(trials), (0.01, 0.03))
+        (made,) = networks.race([entrant], n, steps, batch, label=f"networks, n = {n}")
+        needed = np.where(made > 0, made * float(batch), np.nan).reshape(2, trials)
+        best = needed[int(np.isfinite(needed[1]).sum() > np.isfinite(needed[0]).sum())]
+        size = networks.parameters_of(n, neurons)
+        rows += [("network", k, n, size, trial, found) for trial, found in enumerate(best)]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@kept
+def pairs_by_size(n: int, sizes: Sequence[int], trials: int, most: int) -> pd.DataFrame:
+    """k = 2 at one length: what heads need by the number of numbers each has (see :func:`code_of`)."""
+    rows = []
+    for size in sizes:
+        code = code_of(n, size)
+        for trial in track(trials, f"pairs, {size} numbers a head"):
+            rows.append(("heads", 2, n, code.shape[1], trial, heads_on_pairs(n, trial, code, most)))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@kept
+def under_noise(n: int, rates: Sequence[float], trials: int, head_examples: int, few_examples: int) -> pd.DataFrame:
+    """k = 2 with labels flipped at several rates: ``learner``, ``noise``, ``trial`` and ``right``.
+
+    Heads get ``head_examples``, the largest coefficient ``few_examples``, elimination as many as it asks for.
+    """
+    rows, code = [], powers(n)
+    for noise in rates:
+        for trial in track(trials, f"noise {noise:g}"):
+            bits, columns, odd = stream_of(n, 2, trial, head_examples // 64, noise)
+            start = unit_start(2, code.shape[1], np.random.default_rng([n, trial]))
+            few = few_examples // 64
+            found = {
+                "heads": set(fit_moments(pair_counts(columns, odd), head_examples, code, start)) == bits,
+                "largest coefficient": best_subset(signs(columns[:, :few]), signs(odd[:few]), 2) == bits,
+                "elimination": elimination(n, trial, noise)[1],
+            }
+            rows += [(learner, noise, trial, right) for learner, right in found.items()]
+    return pd.DataFrame(rows, columns=["learner", "noise", "trial", "right"])
+
+
+COLUMNS = ["learner", "k", "n", "numbers", "trial", "examples"]
+
+
+def _limit(n: int, most: int) -> int:
+    """As many examples as two heads should need with room to spare: 32 768, or a power of two above n² / 2."""
+    return min(most, max(1 << 15, 1 << int(np.ceil(np.log2(n * n / 2)))))
+
+
+def quantile(examples: Array, share: float = 0.5) -> float:
+    """The number of examples that is enough for this share of the streams, between those looked at by their logarithm.
+
+    Infinite where so many streams had too few; a stream that was not enough at all is nan.
+    """
+    levels, counts = np.unique(examples[np.isfinite(examples)], return_counts=True)
+    enough = np.cumsum(counts) / len(examples)
+    i = int(np.searchsorted(enough, share - 1e-12))
+    if i == len(levels):
+        return np.inf
+    below, before = (levels[i - 1], enough[i - 1]) if i else (levels[0] ** 2 / levels[min(1, len(levels) - 1)], 0.0)
+    return float(below * (levels[i] / below) ** ((share - before) / (enough[i] - before)))
+
+
+def needed(frame: pd.DataFrame, by: Sequence[str] = ("learner", "k", "n")) -> pd.DataFrame:
+    """The examples needed in the median stream, with quartiles: columns ``low``, ``median``, ``high``, ``streams``."""
+
+    def three(values: pd.Series) -> pd.Series:
+        low, middle, high = (quantile(values.to_numpy(), share) for share in (0.25, 0.5, 0.75))
+        return pd.Series({"low": low, "median": middle, "high": high, "streams": len(values)})
+
+    found = frame.groupby(list(by), sort=False)["examples"].apply(three).unstack().reset_index()
+    return found.sort_values(by[-1], kind="stable", ignore_index=True)
+
+
+def growth(frame: pd.DataFrame, x: str, times: str | None = None, draws: int = 1000) -> Interval:
+    """Power of ``x`` with which the median number of examples grows, with a 95 % interval over resampled streams.
+
+    ``times`` names a column that the examples are multiplied with first. Every value of ``x`` has streams of its own,
+    so each is resampled by itself.
+    """
+    values = (frame["examples"] * (frame[times] if times else 1)).groupby(frame[x])
+    places = np.array([place for place, _ in values], dtype=float)
+    groups, generator = [group.to_numpy() for _, group in values], np.random.default_rng(0)
+
+    def slope(chosen: Sequence[Array]) -> float:
+        medians = np.array([quantile(group) for group in chosen])
+        finite = np.isfinite(medians)
+        return float(np.polyfit(np.log(places[finite]), np.log(medians[finite]), 1)[0])
+
+    drawn = [slope([generator.choice(group, len(group)) for group in groups]) for _ in range(draws)]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Interval(slope(groups), float(low), float(high))
+
+
+def share_right(frame: pd.DataFrame, learner: str, noise: float) -> Rate:
+    """How often a learner named B at a rate of flipped labels."""
+    return rate(frame.query("learner == @learner and noise == @noise")["right"])

@@ -1,0 +1,112 @@
+"""Bit-parallel loops of the chapter ``samples``: fused with numba where it is installed, in numpy where it is not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels import compiled, numba
+
+Array = np.ndarray
+SIGNS = 1 - 2 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
+"""The eight signs of every byte, lowest bit first, (256, 8): +1 for a zero."""
+
+
+def plain_pair_counts(columns: Array, odd: Array) -> Array:
+    """On how many examples the parity of two positions differs from the label, for all pairs.
+
+    Parameters
+    ----------
+    columns : (n, words) uint64, 64 examples to a word.
+    odd : (words,), a one where the label is -1.
+
+    Returns
+    -------
+    (n, n) int64, symmetric; the diagonal counts the labels -1.
+    """
+    counts = np.diag(np.full(len(columns), np.bitwise_count(odd).sum(), dtype=np.int64))
+    for a in range(len(columns) - 1):
+        row = np.bitwise_count(columns[a + 1 :] ^ (columns[a] ^ odd)).sum(1, dtype=np.int64)
+        counts[a, a + 1 :] = counts[a + 1 :, a] = row
+    return counts
+
+
+def plain_slopes(x: Array, labels: Array, attention: Array) -> Array:
+    r"""The gradient of the mean of :math:`1 - y \prod_i \gamma_i \cdot z` in every attention, (heads, n), at one batch.
+
+    Parameters
+    ----------
+    x : (examples, bytes) uint8, eight positions to a byte.
+    labels : (examples,) in {-1, +1}.
+    attention : (heads, n).
+    """
+    heads, n = attention.shape
+    z = SIGNS[x].reshape(len(x), -1)[:, :n]
+    read = z @ attention.T.astype(np.float32)
+    others = np.stack([np.delete(read, head, 1).prod(1) for head in range(heads)])
+    return -((labels * others) @ z) / len(x)
+
+
+@compiled
+def _ones(word: np.uint64) -> np.uint64:
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@compiled
+def _count(columns: Array, odd: Array, counts: Array, block: int) -> None:
+    n, words = columns.shape
+    mixed = np.empty(block, np.uint64)
+    for start in range(0, words, block):  # a block of every column stays in the processor's cache
+        size = min(block, words - start)
+        for a in range(n):
+            for w in range(size):
+                mixed[w] = columns[a, start + w] ^ odd[start + w]
+            for b in range(a + 1, n):
+                total = np.uint64(0)
+                for w in range(size):
+                    total += _ones(mixed[w] ^ columns[b, start + w])
+                counts[a, b] += np.int64(total)
+                counts[b, a] += np.int64(total)
+
+
+def fused_pair_counts(columns: Array, odd: Array) -> Array:
+    """:func:`plain_pair_counts`, fused."""
+    counts = np.diag(np.full(len(columns), np.bitwise_count(odd).sum(), dtype=np.int64))
+    _count(columns, odd, counts, 1024)
+    return counts
+
+
+@compiled
+def _slope(x: Array, labels: Array, tables: Array, by_byte: Array) -> None:
+    heads, places = tables.shape[:2]
+    read = np.empty(heads, np.float32)
+    for e in range(len(x)):
+        for h in range(heads):
+            total = np.float32(0)
+            for p in range(places):
+                total += tables[h, p, x[e, p]]
+            read[h] = total
+        for h in range(heads):
+            push = np.float32(labels[e])
+            for other in range(heads):
+                if other != h:
+                    push *= read[other]
+            for p in range(places):
+                by_byte[h, p, x[e, p]] += push
+
+
+def fused_slopes(x: Array, labels: Array, attention: Array) -> Array:
+    """:func:`plain_slopes` through tables of all 256 bytes: n / 8 look-ups a head and example."""
+    heads, n = attention.shape
+    padded = np.zeros((heads, 8 * x.shape[1]), dtype=np.float32)
+    padded[:, :n] = attention
+    tables = np.ascontiguousarray(padded.reshape(heads, -1, 8) @ SIGNS.T)
+    by_byte = np.zeros_like(tables)
+    _slope(x, labels, tables, by_byte)
+    return -(by_byte @ SIGNS).reshape(heads, -1)[:, :n] / len(x)
+
+
+pair_counts = plain_pair_counts if numba is None else fused_pair_counts
+slopes = plain_slopes if numba is None else fused_slopes

@@ -1,0 +1,124 @@
+"""From samples: the bit-parallel loops, the learners on small cases, and how the examples needed are summed up."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from parity_lib.attention import positional_code
+from parity_lib.chapters import samples
+from parity_lib.chapters import samples_kernels as kernels
+
+each_counts = pytest.mark.parametrize("counts", [kernels.plain_pair_counts, kernels.fused_pair_counts])
+each_slopes = pytest.mark.parametrize("slopes", [kernels.plain_slopes, kernels.fused_slopes])
+
+
+@each_counts
+@pytest.mark.parametrize("words", [1, 7])
+def test_pair_counts_are_the_means_of_products(counts, words):
+    generator = np.random.default_rng(words)
+    columns = generator.integers(0, 2**64, size=(9, words), dtype=np.uint64)
+    odd = generator.integers(0, 2**64, size=words, dtype=np.uint64)
+    z, y = samples.signs(columns), samples.signs(odd)
+    moments = (z * y) @ z.T / (64 * words)
+    assert 1 - 2 * counts(columns, odd) / (64 * words) == pytest.approx(moments, abs=1e-6)
+
+
+@each_slopes
+@pytest.mark.parametrize(("n", "heads"), [(8, 2), (13, 3), (20, 4)])
+def test_slopes_are_the_gradient_of_the_product_heads_risk(slopes, n, heads):
+    generator = np.random.default_rng(n)
+    x = generator.integers(0, 256, size=(300, -(-n // 8)), dtype=np.uint8)
+    labels = generator.choice([-1, 1], 300).astype(np.float32)
+    attention = generator.dirichlet(np.ones(n), heads)
+    leaf = torch.tensor(attention, requires_grad=True)
+    z = torch.tensor(kernels.SIGNS[x].reshape(300, -1)[:, :n], dtype=torch.float64)
+    (1 - torch.tensor(labels) * (z @ leaf.T).prod(-1)).mean().backward()
+    assert slopes(x, labels, attention) == pytest.approx(leaf.grad.numpy(), abs=1e-5)
+
+
+def test_codes_are_unit_vectors_from_the_circle_to_one_number_a_position():
+    assert samples.code_of(20, 2) == pytest.approx(positional_code(20).numpy())
+    assert np.array_equal(samples.code_of(12, 12), np.eye(12))
+    for code in (samples.code_of(64, 2), samples.code_of(64, 16), samples.powers(64)):
+        assert np.linalg.norm(code, axis=1) == pytest.approx(np.ones(64))
+        assert (np.argmax(code @ code.T, axis=1) == np.arange(64)).all()  # every position is its own favourite
+    assert samples.code_of(64, 16).shape == (64, 16)
+
+
+def test_a_stream_carries_the_parity_of_its_bits_and_the_noise_asked_for():
+    bits, columns, odd = samples.stream_of(30, 3, 5, 200)
+    assert np.array_equal(samples.signs(odd), samples.signs(columns[sorted(bits)]).prod(0))
+    same, _, noisy = samples.stream_of(30, 3, 5, 200, noise=0.1)
+    assert same == bits and (samples.signs(odd) != samples.signs(noisy)).mean() == pytest.approx(0.1, abs=0.01)
+
+
+def test_the_least_number_is_where_a_learner_stays_right():
+    assert samples.least([(8, True), (4, True), (2, False), (1, True)]) == 4
+    assert np.isnan(samples.least([(8, False), (4, True)]))
+
+
+def test_heads_on_exact_moments_find_their_pair():
+    n, pair = 30, {4, 21}
+    counts = np.full((n, n), 500)
+    counts[[4, 21], [21, 4]] = 0
+    start = samples.unit_start(2, 8, np.random.default_rng(1))
+    assert set(samples.fit_moments(counts, 1000, samples.powers(n)[:, :8], start)) == pair
+
+
+def test_every_learner_finds_a_small_set():
+    assert samples.heads_on_pairs(24, 1, samples.powers(24), 1 << 13) <= 1 << 13
+    assert samples.heads_streaming(16, 3, 0, samples.powers(16), 400_000) <= 400_000
+    assert samples.largest_coefficient(20, 3, 0) < 64
+    assert np.isnan(samples.heads_streaming(200, 3, 0, samples.powers(200), 8192))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_best_subset_is_the_largest_coefficient(k):
+    generator = np.random.default_rng(k)
+    z = generator.choice([-1.0, 1.0], (9, 60))
+    y = z[[1, 4, 7][:k]].prod(0) * generator.choice([1.0, -1.0], 60, p=[0.9, 0.1])
+    assert samples.best_subset(z, y, k) == set([1, 4, 7][:k])
+
+
+def test_elimination_needs_hardly_more_than_n_examples_and_every_label_right():
+    clean = [samples.elimination(12, trial) for trial in range(200)]
+    assert all(right and seen >= 12 for seen, right in clean) and np.mean([seen for seen, _ in clean]) < 15
+    right = np.mean([samples.elimination(12, trial, noise=0.1)[1] for trial in range(2000)])
+    assert right == pytest.approx(0.9**12, abs=0.04)
+
+
+def test_quantiles_lie_between_the_numbers_looked_at():
+    assert samples.quantile(np.array([64.0, 128, 128, 256])) == pytest.approx(64 * 2**0.5)
+    assert samples.quantile(np.array([100.0])) == 100
+    assert samples.quantile(np.array([100.0, np.nan, np.nan])) == np.inf
+    frame = pd.DataFrame({"learner": "heads", "k": 2, "n": 9, "examples": [64.0, 128, 128, np.nan]})
+    row = samples.needed(frame).iloc[0]
+    assert row["low"] == pytest.approx(64) and row["streams"] == 4 and row["high"] == pytest.approx(128)
+
+
+def test_growth_is_the_power_of_the_medians():
+    covered = 0
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        rows = [(n, n // 10, 3.0 * n**2 * 2 ** generator.normal()) for n in (20, 40, 80, 160) for _ in range(40)]
+        frame = pd.DataFrame(rows, columns=["n", "numbers", "examples"])
+        found = samples.growth(frame, "n", draws=60)
+        covered += found.low < 2 < found.high
+        assert found.value == pytest.approx(2, abs=0.6)
+    assert covered >= 15
+    assert samples.growth(frame, "n", "numbers", draws=20).value == pytest.approx(found.value + 1, abs=0.05)
+
+
+def test_the_frames_have_a_row_for_every_learner_and_stream():
+    pairs = samples.pairs_by_length([20, 24], 2, 1 << 12)
+    assert pairs.groupby(["learner", "n"]).size().tolist() == [2] * 6 and pairs.columns.tolist() == samples.COLUMNS
+    triples = samples.triples_by_length([12], 1, 8192, 12)
+    assert triples["learner"].tolist() == ["heads", "elimination", "largest coefficient"]
+    sizes = samples.pairs_by_size(20, [2, 20], 2, 1 << 12)
+    assert sizes["numbers"].tolist() == [2, 2, 20, 20]
+    nets = samples.networks_by_length(2, [10], 2, 8, 50, 64)
+    assert len(nets) == 2 and (nets["examples"].isna() | (nets["examples"] % 64 == 0)).all()
+    noisy = samples.under_noise(20, [0.0, 0.3], 4, 1 << 12, 128)
+    assert samples.share_right(noisy, "elimination", 0.0).share == 1
+    assert samples.share_right(noisy, "elimination", 0.3).share < 1

@@ -1,0 +1,40 @@
+"""Examples needed, drawn: log axes, the power of n through the first point, titles that follow from the frame."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parity_lib.figures import samples as figures
+
+pytestmark = pytest.mark.usefixtures("book_style")
+
+
+def needed(k, learner="heads", power=2.0):
+    n = np.array([20, 40, 80, 160])
+    median = 3.0 * n**power
+    return pd.DataFrame({"learner": learner, "k": k, "n": n, "low": median / 2, "median": median, "high": 2 * median})
+
+
+def test_examples_needed_have_a_panel_for_each_k_and_a_line_of_that_power():
+    worse = needed(3, "network").assign(high=np.inf)
+    fig = figures.by_length(pd.concat([needed(2), needed(2, "elimination", 1.0), needed(3, power=3.0), worse]))
+    left, right = fig.axes
+    assert left.get_title(loc="left") == "Parity of 2 bits" and left.get_xscale() == left.get_yscale() == "log"
+    (dotted,) = [line for line in right.lines if line.get_linestyle() == ":"]
+    assert dotted.get_ydata()[1] / dotted.get_ydata()[0] == pytest.approx(8**3)
+    assert {"heads", "elimination", "∝ n²"} <= {text.get_text() for text in left.texts}
+
+
+def test_the_title_has_the_measured_power():
+    frame = needed(2).rename(columns={"n": "numbers"})
+    ax = figures.by_size(frame, -0.8).axes[0]
+    assert ax.get_title(loc="left") == "More numbers, fewer examples: the power is -0.8"
+
+
+@pytest.mark.parametrize(("heads", "title"), [(True, "A few wrong labels end elimination; heads do not mind"),
+                                              (False, "Still right at the largest noise: nobody")])  # fmt: skip
+def test_the_title_says_who_survives_the_noise(heads, title):
+    rows = [(name, noise, right or noise == 0) for noise in (0.0, 0.05, 0.1, 0.2) for _ in range(4)
+            for name, right in (("heads", heads), ("elimination", False))]  # fmt: skip
+    ax = figures.under_noise(pd.DataFrame(rows, columns=["learner", "noise", "right"])).axes[0]
+    assert ax.get_title(loc="left") == title and ax.get_xlabel() == "labels flipped, %"

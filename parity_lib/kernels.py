@@ -24,6 +24,7 @@ except ImportError:  # everything runs without it
     numba = None  # type: ignore[assignment]
 
 BLOCK = 32  # frequencies worked on at once
+UNSEEN = 1e-8  # the cosine of a smaller angle is 1
 CHUNK = 512  # examples worked on at once
 GROUP, CODES = 10, 1024  # bits of an input that are looked up together
 WORD = 60  # bits of an input made from one random number
@@ -73,85 +74,94 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 
 @compiled
-def trigonometric_sums(
-    weights: np.ndarray, k: int, step: float, label_free: np.ndarray, parity: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def trigonometric_sums(weights, bits, step, label_free, parity):  # type: ignore[no-untyped-def]
     """See :func:`parity_lib.series.trigonometric_sums`.
 
     The frequencies are evenly spaced, so a block of cosines turns into the next by one rotation, and all that is
-    made of them stays in the processor's cache.
+    made of them stays in the processor's cache. Positions that no head looks at, so that all their cosines are 1 to
+    the last digit, share one sum.
     """
     rows, n = weights.shape
-    total = len(parity)
-    values, gradients = np.zeros(rows), np.zeros((rows, n))
-    cosine, sine = np.empty((n, BLOCK)), np.empty((n, BLOCK))
-    turn = np.empty((n, 2))
-    others, push, drift, rest = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty((k + 1, BLOCK))
+    k, total = bits.shape[1], len(parity)
+    values, gradients = np.zeros(rows), np.empty((rows, n))
+    cosine, sine, before = np.empty((n, BLOCK)), np.empty((n, BLOCK)), np.empty((n, BLOCK))
+    turn, place, by_place, before_cosine = np.empty((n, 2)), np.empty(n, np.int64), np.empty(n), np.empty((k, BLOCK))
+    push, drift, both, sines, cosines, others = (np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK),
+                                                 np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK))  # fmt: skip
     for row in range(rows):
+        place[:k] = bits[row]  # the positions that count, those in B first
+        used, unseen = k, 0.0
         for j in range(n):
-            c, s = math.cos(step * weights[row, j]), math.sin(step * weights[row, j])
-            cosine[j, 0], sine[j, 0] = c, s
-            for m in range(1, BLOCK):
-                cosine[j, m] = cosine[j, m - 1] * c - sine[j, m - 1] * s
-                sine[j, m] = sine[j, m - 1] * c + cosine[j, m - 1] * s
-            turn[j, 0], turn[j, 1] = cosine[j, BLOCK - 1], sine[j, BLOCK - 1]
-        value = 0.0
+            if weights[row, j] * step * total > UNSEEN and not np.any(bits[row] == j):
+                place[used] = j
+                used += 1
+        for i in range(used):
+            angle = step * weights[row, place[i]]
+            cosine[i, 0], sine[i, 0], by_place[i] = math.cos(angle), math.sin(angle), 0.0
+            known = 1
+            while known < BLOCK:
+                c, s = cosine[i, known - 1], sine[i, known - 1]
+                for m in range(known):
+                    cosine[i, known + m] = cosine[i, m] * c - sine[i, m] * s
+                    sine[i, known + m] = sine[i, m] * c + cosine[i, m] * s
+                known *= 2
+            turn[i, 0], turn[i, 1] = cosine[i, BLOCK - 1], sine[i, BLOCK - 1]
         for start in range(0, total, BLOCK):
-            count = min(BLOCK, total - start)
             if start:
-                for j in range(n):
-                    c, s = turn[j, 0], turn[j, 1]
+                for i in range(used):
+                    c, s = turn[i, 0], turn[i, 1]
                     for m in range(BLOCK):
-                        turned = cosine[j, m] * c - sine[j, m] * s
-                        sine[j, m] = sine[j, m] * c + cosine[j, m] * s
-                        cosine[j, m] = turned
-            others[:] = 1.0
-            for j in range(k, n):
+                        turned = cosine[i, m] * c - sine[i, m] * s
+                        sine[i, m] = sine[i, m] * c + cosine[i, m] * s
+                        cosine[i, m] = turned
+            sines[:], cosines[:], others[:], push[:], drift[:] = 1.0, 1.0, 1.0, 0.0, 0.0
+            for m in range(min(BLOCK, total - start)):
+                push[m], drift[m] = parity[start + m], label_free[start + m]
+            for i in range(k):  # products over what comes before a position
                 for m in range(BLOCK):
-                    others[m] *= cosine[j, m]
-            rest[k] = 1.0  # products of the sines from j on
-            for j in range(k - 1, -1, -1):
+                    before[i, m], before_cosine[i, m] = sines[m], cosines[m]
+                    sines[m] *= sine[i, m]
+                    cosines[m] *= cosine[i, m]
+            for i in range(k, used):
                 for m in range(BLOCK):
-                    rest[j, m] = rest[j + 1, m] * sine[j, m]
-            drift[:] = others
-            for j in range(k):
-                for m in range(BLOCK):
-                    drift[m] *= cosine[j, m]
-            for m in range(count):
-                h = step * (start + m + 1)
-                push[m] = parity[start + m] * others[m]
-                drift[m] *= label_free[start + m]
-                value += push[m] * rest[0, m] + drift[m]
-                push[m] *= h
-                drift[m] *= h
-            for m in range(count, BLOCK):
-                push[m] = drift[m] = 0.0
-            others[:] = push  # from here on times the sines before j
-            for j in range(k):
-                total_j = 0.0
-                for m in range(BLOCK):
-                    total_j += others[m] * rest[j + 1, m] * cosine[j, m] - drift[m] * sine[j, m] / cosine[j, m]
-                    others[m] *= sine[j, m]
-                gradients[row, j] += total_j
+                    before[i, m] = others[m]
+                    others[m] *= cosine[i, m]
             for m in range(BLOCK):
-                push[m] = push[m] * rest[0, m] + drift[m]
-            for j in range(k, n):
-                total_j = 0.0
+                h = step * (start + m + 1)
+                both[m] = push[m] * sines[m] + drift[m] * cosines[m]
+                values[row] += both[m] * others[m]
+                both[m] *= h
+                push[m] *= h * others[m]
+                drift[m] *= h * others[m]
+                unseen += both[m] * others[m] * h
+            for i in range(used - 1, k - 1, -1):  # and times what comes after
+                slope = 0.0
                 for m in range(BLOCK):
-                    total_j += push[m] * (sine[j, m] / cosine[j, m])
-                gradients[row, j] -= total_j
-        values[row] = value
+                    slope += before[i, m] * both[m] * sine[i, m]
+                    both[m] *= cosine[i, m]
+                by_place[i] -= slope
+            for i in range(k - 1, -1, -1):
+                slope = 0.0
+                for m in range(BLOCK):
+                    slope += push[m] * before[i, m] * cosine[i, m] - drift[m] * before_cosine[i, m] * sine[i, m]
+                    push[m] *= sine[i, m]
+                    drift[m] *= cosine[i, m]
+                by_place[i] += slope
+        for j in range(n):
+            gradients[row, j] = -unseen * weights[row, j]
+        for i in range(used):
+            gradients[row, place[i]] = by_place[i]
     return values, gradients
 
 
-def sum_mean(weights, bits, inputs, span, loss, readout):  # type: ignore[no-untyped-def]
+def sum_mean(weights: Any, bits: Any, inputs: Any, span: Any, loss: Any, readout: Any) -> Any:
     """See :func:`parity_lib.minibatch.sum_mean`; for the named losses of the zigzag head."""
     if LOSSES.get(loss.name) is not loss or not isinstance(readout, Zigzag):
         return NotImplemented
     return _sum_mean(weights, bits, _array(inputs.keys), *span, inputs.size, NAMED.index(loss.name), readout.smoothing)
 
 
-def product_mean(attention, bits, inputs, span):  # type: ignore[no-untyped-def]
+def product_mean(attention: Any, bits: Any, inputs: Any, span: Any) -> Any:
     """See :func:`parity_lib.minibatch.product_mean`."""
     return _product_mean(attention, bits, _array(inputs.keys), *span, inputs.size)
 

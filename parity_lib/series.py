@@ -76,15 +76,11 @@ class Series:
     def sums(self, weights: Tensor, bits: Tensor) -> tuple[Tensor, Tensor]:
         """The exact mean at position weights (rows, n) that sum to k, and its gradient: (rows,), (rows, n).
 
-        ``bits`` holds the positions of B from 0 for every row, or one row for all, (rows or 1, k).
+        ``bits`` holds the positions of B from 0, (rows, k).
         """
-        outside = torch.ones(len(bits), weights.shape[1], device=bits.device).scatter_(1, bits, 0)
-        order = outside.argsort(dim=1, stable=True).expand(weights.shape)  # those in B first
         label_free, parity = (part[1:].to(weights) for part in (self.label_free, self.parity))
-        value, gradient = trigonometric_sums(
-            weights.gather(1, order), bits.shape[1], math.pi / self.period, label_free, parity
-        )
-        return value + float(self.label_free[0]), torch.empty_like(weights).scatter_(1, order, gradient)
+        value, gradient = trigonometric_sums(weights, bits, math.pi / self.period, label_free, parity)
+        return value + float(self.label_free[0]), gradient
 
 
 @lru_cache(maxsize=256)
@@ -133,7 +129,7 @@ def fourier_series(loss: Loss, readout: ReadOut, k: int) -> Series:
 
 @kernels.fused(kernels.trigonometric_sums)
 def trigonometric_sums(
-    weights: Tensor, k: int, step: float, label_free: Tensor, parity: Tensor
+    weights: Tensor, bits: Tensor, step: float, label_free: Tensor, parity: Tensor
 ) -> tuple[Tensor, Tensor]:
     r"""Both sums of the exact risk, and their gradient in closed form.
 
@@ -151,8 +147,8 @@ def trigonometric_sums(
 
     Parameters
     ----------
-    weights : (rows, n), the k bits of B in the first k columns.
-    k : number of bits.
+    weights : (rows, n).
+    bits : the positions of B from 0, (rows, k).
     step : h.
     label_free : :math:`\alpha_m`, m = 1..M, (M,).
     parity : :math:`\beta_m`, (M,).
@@ -161,7 +157,9 @@ def trigonometric_sums(
     -------
     value (rows,) and gradient (rows, n).
     """
-    rows, n = weights.shape
+    (rows, n), k = weights.shape, bits.shape[1]
+    order = torch.ones_like(weights).scatter_(1, bits, 0).argsort(dim=1, stable=True)  # those in B first
+    weights = weights.gather(1, order)
     half = step * torch.arange(1, len(parity) + 1, dtype=weights.dtype, device=weights.device)
     value, gradient, at_bits = weights.new_zeros(rows), torch.zeros_like(weights), weights.new_zeros(rows, k)
     block = max(1, CELLS // max(1, rows * n))
@@ -177,7 +175,7 @@ def trigonometric_sums(
         at_bits += (signal.unsqueeze(-1) * but_one * c[..., :k] - drift.unsqueeze(-1) * tangent[..., :k]).sum(0)
         gradient -= ((signal * all_sines + drift).unsqueeze(-1) * tangent).sum(0)
     gradient[:, :k] = at_bits
-    return value, gradient
+    return value, torch.empty_like(weights).scatter_(1, order, gradient)
 
 
 def _products(factors: Tensor) -> tuple[Tensor, Tensor]:

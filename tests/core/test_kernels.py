@@ -34,16 +34,19 @@ def test_the_exact_risk_has_the_value_and_gradient_of_its_reference(n, frequenci
     k = data.draw(st.integers(1, min(n, 6)))
     label_free, parity = torch.randn(2, frequencies, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     weights = weights_of(rows, n, k, seed, sharpness)
+    bits = torch.stack([torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:k]] * rows or [torch.ones(k)])
+    bits = bits[:rows].long()
     if rows:
-        agree(trigonometric_sums, weights, k, torch.pi / (k + 1), label_free, parity)
+        agree(trigonometric_sums, weights, bits, torch.pi / (k + 1), label_free, parity)
     else:
-        assert trigonometric_sums(weights, k, 0.5, label_free, parity)[1].shape == (0, n)
+        assert trigonometric_sums(weights, bits, 0.5, label_free, parity)[1].shape == (0, n)
 
 
 def test_many_frequencies_lose_no_digits_to_the_rotations():
     label_free, parity = torch.randn(2, 16_384, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     decay = torch.arange(1, 16_385, dtype=torch.float64) ** -2
-    agree(trigonometric_sums, weights_of(2, 20, 3, 1), 3, torch.pi / 4, label_free * decay, parity * decay)
+    bits = torch.tensor([[3, 9, 17], [0, 1, 19]])
+    agree(trigonometric_sums, weights_of(2, 20, 3, 1), bits, torch.pi / 4, label_free * decay, parity * decay)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 1e-2])

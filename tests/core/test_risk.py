@@ -158,10 +158,11 @@ def test_the_cosine_product_is_the_characteristic_function():
     """With one frequency and a coefficient of one, the sums are the two products themselves."""
     weights = torch.tensor([[1.1, 1.0, 0.7, 0.2]], dtype=torch.float64)  # B comes first
     one, zero = torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    bits = torch.tensor([[0, 1]])
     cosines, sines = (0.5 * weights[0]).cos(), (0.5 * weights[0]).sin()
-    assert float(trigonometric_sums(weights, 2, 0.5, one, zero)[0]) == pytest.approx(float(cosines.prod()))
+    assert float(trigonometric_sums(weights, bits, 0.5, one, zero)[0]) == pytest.approx(float(cosines.prod()))
     expected = float(cosines[2] * cosines[3] * sines[0] * sines[1])
-    assert float(trigonometric_sums(weights, 2, 0.5, zero, one)[0]) == pytest.approx(expected)
+    assert float(trigonometric_sums(weights, bits, 0.5, zero, one)[0]) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("k", [1, 3, 5])
@@ -173,7 +174,8 @@ def test_a_parity_signal_of_any_size_is_right(k, size):
     def signal(scale):
         weights = torch.cat([torch.full((k,), scale ** (1 / k), dtype=torch.float64), others]).unsqueeze(0)
         parity = torch.linspace(1, 2, 40, dtype=torch.float64)
-        value, gradient = trigonometric_sums(weights, k, 0.3, torch.zeros_like(parity), parity)
+        bits = torch.arange(k).unsqueeze(0)
+        value, gradient = trigonometric_sums(weights, bits, 0.3, torch.zeros_like(parity), parity)
         return float(value) / scale, gradient[0, :k] * weights[0, :k] / scale, gradient[0, k:] / scale
 
     for tiny, small in zip(signal(size), signal(1e-12**k), strict=True):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from ..attention import (
 from ..evidence import Rate, Verdict, rate
 from ..progress import track
 from ..recipes import RECIPES, Recipe, budget
-from ..risk import PopulationRisk, aligned_hard_risk
+from ..risk import PopulationRisk, SeriesRisk, aligned_hard_risk
 from ..sampled_heads import SampledAttentionRisk
 from ..task import Parity
 from ..training import committed, initial_directions, one_thread_per_process, train
@@ -58,16 +59,15 @@ class Setting:
 
     def recipe(self, accuracy: float, frames: int = 8) -> Recipe:
         """The stated recipe with these constants."""
-        return replace(
-            RECIPES["theory"], smoothing=self.smoothing, temperature=self.c1, accuracy=accuracy,
-            learning_rate=self.step * (self.c1 / self.n) ** 2, **budget(self.updates, frames),
-        )  # fmt: skip
+        changes: dict[str, Any] = {"smoothing": self.smoothing, "temperature": self.c1, "accuracy": accuracy}
+        changes |= {"learning_rate": self.step * (self.c1 / self.n) ** 2} | budget(self.updates, frames)
+        return replace(RECIPES["theory"], **changes)
 
 
 # The map
 
 
-def descend(risk: PopulationRisk, start: Tensor, step: Tensor, updates: int, frames: int = 8) -> Tensor:
+def descend(risk: SeriesRisk, start: Tensor, step: Tensor, updates: int, frames: int = 8) -> Tensor:
     """Plain gradient descent in s with a step for every row, (rows,): places at equal intervals, (frames + 1, ...)."""
     at, places = start.clone(), [start.clone()]
     with one_thread_per_process():
@@ -78,7 +78,7 @@ def descend(risk: PopulationRisk, start: Tensor, step: Tensor, updates: int, fra
     return torch.stack(places)
 
 
-def stability(risk: PopulationRisk, places: Tensor, step: Tensor) -> Tensor:
+def stability(risk: SeriesRisk, places: Tensor, step: Tensor) -> Tensor:
     r"""Stability number :math:`\eta \lambda_{\max} / 2` of gradient descent at every place, (frames, rows).
 
     :math:`\lambda_{\max}` is the largest eigenvalue of the Hessian of the exact risk. Below 1 the step size
@@ -316,6 +316,7 @@ def landscape(n: int, bits: list[int], smoothings: list[float], points: int, sta
     recipes = {f"b = {b:g}": Setting(n, 2, b, updates=updates).recipe(1e-4, 40) for b in smoothings}
     recipes["heads that sample"] = RECIPES["repaired"]
     for panel, recipe in recipes.items():
+        risk: PopulationRisk | SampledAttentionRisk
         if recipe.head == "zigzag":
             risk = PopulationRisk(task, "squared_hinge", 1.0, recipe.smoothing, accuracy=1e-4)
         else:

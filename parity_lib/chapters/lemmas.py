@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 import torch
@@ -335,7 +336,8 @@ def start_risks(n: int, ks: list[int], smoothings: list[float], c1s: list[float]
 @kept
 def pl_along_descent(n: int, ks: list[int], starts: int, updates: int, smoothing: float = 1e-2) -> pd.DataFrame:
     """Risk and PL ratio along gradient descent, one row per ``k``, ``seed``, ``update``; ``mu`` is Lemma 8's."""
-    recipe = replace(RECIPES["theory"], learning_rate=0.01, smoothing=smoothing, accuracy=1e-5, **budget(updates, 40))
+    length: dict[str, Any] = {**budget(updates, 40)}
+    recipe = replace(RECIPES["theory"], learning_rate=0.01, smoothing=smoothing, accuracy=1e-5, **length)
     parts = []
     for k in ks:
         task = spread_bits(n, k)

@@ -180,6 +180,8 @@ class _Words(string.Formatter):
             return f"{100 * (value.share if isinstance(value, Rate) else float(value)):.0f} %"
         if spec == "count":
             return f"{value.successes} of {value.trials}"
+        if spec == "power" and not (math.isfinite(value) and value > 0):
+            return str(value)
         if spec == "power":
             return "10" + str(round(math.log10(value))).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
         return str(super().format_field(value, spec))

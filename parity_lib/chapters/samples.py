@@ -309,6 +309,15 @@ def needed(frame: pd.DataFrame, by: Sequence[str] = ("learner", "k", "n")) -> pd
     return found.sort_values(by[-1], kind="stable", ignore_index=True)
 
 
+def longest(needed: pd.DataFrame, k: int, *learners: str) -> pd.Series:
+    """The medians of several learners at the longest n that all of them have, and ``n``; nan without one."""
+    table = (
+        needed[needed["k"] == k].pivot(index="n", columns="learner", values="median").reindex(columns=list(learners))
+    )
+    table = table.dropna().reset_index()
+    return table.iloc[-1] if len(table) else pd.Series(np.nan, ["n", *learners])
+
+
 def growth(frame: pd.DataFrame, x: str, times: str | None = None, draws: int = 1000) -> Interval:
     """Power of ``x`` with which the median number of examples grows, with a 95 % interval over resampled streams.
 
@@ -322,10 +331,12 @@ def growth(frame: pd.DataFrame, x: str, times: str | None = None, draws: int = 1
     def slope(chosen: Sequence[Array]) -> float:
         medians = np.array([quantile(group) for group in chosen])
         finite = np.isfinite(medians)
+        if finite.sum() < 2:
+            return np.nan
         return float(np.polyfit(np.log(places[finite]), np.log(medians[finite]), 1)[0])
 
     drawn = [slope([generator.choice(group, len(group)) for group in groups]) for _ in range(draws)]
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
     return Interval(slope(groups), float(low), float(high))
 
 

@@ -97,6 +97,13 @@ def test_quantiles_lie_between_the_numbers_looked_at():
     assert row["low"] == pytest.approx(64) and row["streams"] == 4 and row["high"] == pytest.approx(128)
 
 
+def test_learners_are_compared_at_the_longest_length_that_all_have():
+    rows = [("heads", 2, 10, 5.0), ("heads", 2, 20, 9.0), ("network", 2, 10, 7.0), ("heads", 3, 10, 8.0)]
+    table = pd.DataFrame(rows, columns=["learner", "k", "n", "median"])
+    assert samples.longest(table, 2, "heads", "network").to_dict() == {"n": 10, "heads": 5, "network": 7}
+    assert samples.longest(table, 3, "heads", "network").isna().all()
+
+
 def test_growth_is_the_power_of_the_medians():
     covered = 0
     for seed in range(20):

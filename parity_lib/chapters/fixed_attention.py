@@ -493,8 +493,8 @@ def train_on_fixed(
     with one_thread_per_process():
         for chunk in track(_ceil(steps, 50), f"fixed heads n={n}", True):
             x = random_inputs(data, min(50, steps - 50 * chunk), n, batch)
-            here = np.ascontiguousarray(pace[:, stack.made : stack.made + len(x)])
-            state = stack.theta, stack.mean, stack.square, stack.made, here
+            paces = np.ascontiguousarray(pace[:, stack.made : stack.made + len(x)])
+            state = stack.theta, stack.mean, stack.square, stack.made, paces
             engine.on_heads(*state, x, bits, *view, separate, neurons, caps, SMOOTHING)
             stack.made += len(x)
         seen.sub_(centre.unsqueeze(2)).mul_(inverse.unsqueeze(2))

@@ -48,7 +48,7 @@ def widths() -> pd.DataFrame:
 def variants() -> pd.DataFrame:
     """Other shapes and optimisers at n = 6."""
     functions = ["PARITY", "PARITY", "PARITY", "FIRST"]
-    frames = [variant_runs(name, shape, 6, functions, 2000, 200) for name, shape in VARIANTS.items()]
+    frames = [variant_runs(name, shape, 6, functions, 1500, 200) for name, shape in VARIANTS.items()]
     return pd.concat(frames, ignore_index=True)
 
 

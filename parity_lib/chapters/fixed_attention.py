@@ -644,7 +644,7 @@ def capped_networks(n: int, k: int, draws: int, steps: int, batch: int, rate: fl
 
 @kept
 def bound_curves(n: int, draws: int) -> pd.DataFrame:
-    """The bounds against the scaled norm |α||β| m²/n: ``m``, ``scaled``, ``bound``, ``draw``, ``value``."""
+    """The bounds against the scaled norm ``|α| |β| m²/n``: ``m``, ``scaled``, ``bound``, ``draw``, ``value``."""
     sample = Parity(n, (1,)).sample(2048, torch.Generator().manual_seed(6))
     grid = np.geomspace(0.01, 20, 40)
     frames = []

@@ -112,7 +112,7 @@ def frontier(frame: pd.DataFrame) -> Figure:
     axes[0].set(yscale="log")
     plain_log_ticks(axes[0].yaxis)
     axes[1].set(ylim=(0, None))
-    axes[1].legend(title="", loc="upper left", fontsize=8.5)
+    axes[1].legend(title="", loc="lower left", fontsize=8.5)
     noise = frame[frame["source"] == "weight noise"]["sharpness"].max()
     _title(fig, f"PARITY can be flat: weight noise finds at most {noise:.2f} at the same lengths")
     return fig
@@ -129,7 +129,7 @@ def orbit(frame: pd.DataFrame) -> Figure:
         place = part[["norm", "blowup"]].mean()
         axes[0].annotate(f"decay {decay:g}", tuple(place), (9, 0), textcoords="offset points", fontsize=8, va="center")
     axes[0].set(xscale="log", yscale="log", xlabel=QUANTITIES["norm"], ylabel=QUANTITIES["blowup"])
-    axes[0].legend(fontsize=8, loc="upper right")
+    axes[0].legend(fontsize=8, loc="lower left")
     plain_log_ticks(axes[0].xaxis)
     parity = along[along["function"] == "PARITY"]
     axes[1].plot(parity["scale"], parity["product"], color=SIGNAL, marker="o", ms=3)

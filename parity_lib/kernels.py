@@ -156,7 +156,7 @@ def trigonometric_sums(weights, bits, step, label_free, parity):  # type: ignore
 
 def sum_mean(weights: Any, bits: Any, inputs: Any, span: Any, loss: Any, readout: Any) -> Any:
     """See :func:`parity_lib.minibatch.sum_mean`; for the named losses of the zigzag head."""
-    if LOSSES.get(loss.name) is not loss or not isinstance(readout, Zigzag):
+    if loss not in LOSSES.values() or not isinstance(readout, Zigzag):
         return NotImplemented
     return _sum_mean(weights, bits, _array(inputs.keys), *span, inputs.size, NAMED.index(loss.name), readout.smoothing)
 

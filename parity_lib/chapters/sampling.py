@@ -79,7 +79,7 @@ def sampling_settings(n: int, ks: list[int], pairs: int, updates: int, device: s
             theorem = (recipe.loss, recipe.optimiser, recipe.temperature_power) == ("log", "gd", -1)
             if k == ks[0] or theorem:
                 run = fit(tasks, at_length(recipe, n), updates, device, seeds=starts)
-                labels = {"loss": SAMPLED_LOSSES[recipe.loss], "optimiser": recipe.optimiser, "updates": updates}
+                labels = {"loss": SAMPLED_LOSSES[str(recipe.loss)], "optimiser": recipe.optimiser, "updates": updates}
                 parts.append(outcomes(run).assign(temperature="1/n" if recipe.temperature_power else "1", **labels))
     return pd.concat(parts, ignore_index=True)
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parity_lib import Parity
-
 from parity_lib.chapters import boolean
 from parity_lib.chapters.boolean import (
     FUNCTIONS,

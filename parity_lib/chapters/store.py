@@ -40,7 +40,7 @@ reused: list[str] = []
 
 
 def kept(function: Callable[P, T]) -> Callable[P, T]:
-    """Keep what ``function`` returns. Its arguments must be plain: numbers, texts, lists of them, frozen dataclasses."""
+    """Keep what ``function`` returns; its arguments are plain: numbers, texts, lists of them, frozen dataclasses."""
     signature = inspect.signature(function)
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
 

@@ -203,8 +203,7 @@ def test_every_setting_leads_to_a_page_that_is_there(live: Page, smoke_book: Any
     links = live.locator(".live form a").evaluate_all("nodes => nodes.map(node => node.getAttribute('href'))")
     assert len(links) == 9
     for link in links:
-        page, _, section = link.removeprefix("../").partition("#")
-        assert f'id="{section}"' in (smoke_book / page).read_text(encoding="utf-8") if section else (smoke_book / page).is_file()
+        assert (smoke_book / link.removeprefix("../")).is_file(), link
 
 
 def test_the_page_opens_with_the_theorems_own_setting(live: Page) -> None:
@@ -226,7 +225,8 @@ def test_the_address_holds_the_setting_and_is_checked_like_other_input(live: Pag
         "smoothing=<script>": "smoothing must be a number",
     }.items():
         live.evaluate("address => { location.hash = address; }", bad)
-        live.wait_for_function("reason => document.querySelector('.live-reason').textContent.includes(reason)", arg=reason)
+        said = "reason => document.querySelector('.live-reason').textContent.includes(reason)"
+        live.wait_for_function(said, arg=reason)
         assert live.locator("[data-do=start]").is_disabled()
         live.evaluate("location.hash = 'n=20&bits=2,9&loss=repaired&smoothing=0.2'")
         live.wait_for_function("document.querySelector('.live-reason').textContent === ''")

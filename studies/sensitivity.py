@@ -17,16 +17,12 @@ PERTURBATIONS = 1000
 
 VARIANTS = {
     "the chapter's encoder": Shape(),
-    "one head": Shape(heads=1),
-    "four heads": Shape(heads=4),
-    "one layer": Shape(layers=1),
-    "three layers": Shape(layers=3),
     "RMSNorm": Shape(norm="rms"),
     "causal mask": Shape(causal=True),
-    "dropout 0.1": Shape(dropout=0.1),
-    "SGD with momentum": Shape(optimiser="sgd", rate=0.02, decay=0.0),
+    "one layer": Shape(layers=1),
+    "three layers": Shape(layers=3),
     "sharpness-aware (SAM)": Shape(optimiser="sam"),
-    "weight noise": Shape(optimiser="noise"),
+    "SGD with momentum": Shape(optimiser="sgd", rate=0.02, decay=0.0),
 }
 
 

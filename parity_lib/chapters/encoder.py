@@ -329,11 +329,11 @@ def _noise(encoder: Encoder, settings: Settings, rng: np.random.Generator, done:
 
 def predictions(encoder: Encoder, row: np.ndarray, x: Tensor) -> np.ndarray:
     """Outputs of a model (numbers,) on inputs (inputs, n): (inputs,)."""
-    parts = [predict(row, part, encoder.n, encoder.width) for part in _parts(encoder, row, x)]
+    parts = [predict(row, part, encoder.n, encoder.width) for part in in_parts(encoder, row, x)]
     return np.concatenate(parts)
 
 
-def _parts(encoder: Encoder, row: np.ndarray, x: Tensor) -> Iterator[np.ndarray]:
+def in_parts(encoder: Encoder, row: np.ndarray, x: Tensor) -> Iterator[np.ndarray]:
     """The codes of the inputs x (inputs, n), in as many parts as memory asks for."""
     per_input = encoder.n * (2 * HEADS * encoder.n + 12 * encoder.width) * row.itemsize
     return (encoder.codes(part) for part in x.split(max(1, MEASURE_MEMORY // per_input)))
@@ -374,7 +374,7 @@ def blowup(encoder: Encoder, row: np.ndarray, x: Tensor | None = None) -> float:
     The standard deviation is the unbiased one, without epsilon. Of the second layer only the last position counts.
     """
     x = encoder.inputs() if x is None else x
-    parts = [blowups(row, part, encoder.n, encoder.width).prod(0) for part in _parts(encoder, row, x)]
+    parts = [blowups(row, part, encoder.n, encoder.width).prod(0) for part in in_parts(encoder, row, x)]
     return float(np.concatenate(parts).mean(dtype=np.float64))
 
 

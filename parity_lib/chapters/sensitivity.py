@@ -41,6 +41,7 @@ from .encoder import (
     Trained,
     blowup,
     blowups,
+    in_parts,
     loss_of,
     parameter_norm,
     predictions,
@@ -303,7 +304,8 @@ def least_product(encoder: Encoder, row: np.ndarray, x: Tensor | None = None) ->
     each factor is at least 1, so that the least is not 0, and belongs to the function the model computes.
     """
     x = encoder.inputs() if x is None else x
-    taus = np.log(blowups(row, encoder.codes(x[:4096]), encoder.n, encoder.width).astype(np.float64))
+    parts = [blowups(row, part, encoder.n, encoder.width) for part in in_parts(encoder, row, x[:4096])]
+    taus = np.log(np.concatenate(parts, 1).astype(np.float64))
     views = {name: float(view.double().square().sum()) for name, view in encoder.views(torch.from_numpy(row)).items()}
     free = sum(views.values()) - views["position"]
     up = np.array([sum(views[name] for name in times if name != "position") for times, _ in SYMMETRIES])

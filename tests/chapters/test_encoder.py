@@ -106,7 +106,7 @@ def test_measurements_in_parts_are_those_in_one(monkeypatch):
     row = drawn(encoder).numpy()
     whole = predictions(encoder, row, x), blowup(encoder, row)
     monkeypatch.setattr(encoder_module, "MEASURE_MEMORY", 20_000)  # a few inputs at a time
-    assert 1 < len(list(encoder_module._parts(encoder, row, x))) < 32
+    assert 1 < len(list(encoder_module.in_parts(encoder, row, x))) < 32
     assert np.allclose(predictions(encoder, row, x), whole[0], atol=1e-6)
     assert blowup(encoder, row) == pytest.approx(whole[1], rel=1e-5)
 

@@ -219,7 +219,7 @@ BAD_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: PopulationRisk(TASK, None), "unknown loss None; known: squared_hinge"),  # type: ignore[arg-type]
     (lambda: PopulationRisk(TASK, temperature=0), "temperature must be a positive finite number, got 0"),
     (lambda: PopulationRisk(TASK, smoothing=NAN), "smoothing must be a non-negative finite number, got nan"),
-    (lambda: PopulationRisk(TASK, smoothing=1e307), "the loss must be finite at all sums from -1 to 4, and is not with Zigzag(smoothing=1e+307)"),
+    (lambda: PopulationRisk(TASK, smoothing=1e307), "the loss must be finite at all sums from -1 to 4,"),
     (lambda: PopulationRisk(TASK, code="line"), "unknown positional code 'line'; known: circle, powers"),
     (lambda: PopulationRisk(TASK, accuracy=0), "accuracy must be a positive finite number, got 0"),
     (lambda: PopulationRisk(TASK, frequencies=0), "frequencies must be in 1..16384, got 0"),
@@ -259,7 +259,7 @@ BAD_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: Recipe(**SETTINGS | {"epochs": 0}), "epochs must be a whole number of at least 1, got 0"),
     (lambda: Recipe(**SETTINGS | {"batch": 0}), "batch must be a whole number in 1..100000000, got 0"),
     (lambda: Recipe(**SETTINGS | {"temperature_power": 99}), "temperature_power must be a whole number in -4..4"),
-    (lambda: Recipe(**SETTINGS | {"head": "tail"}), "head must be one of zigzag, sampled, product or a function f(s, k), got 'tail'"),
+    (lambda: Recipe(**SETTINGS | {"head": "tail"}), "head must be one of zigzag, sampled, product"),
     # evidence
     (lambda: wilson(3, 2), "need 0 <= successes <= trials and trials >= 1 in whole numbers, got 3 of 2"),
     (lambda: wilson(0, 0), "need 0 <= successes <= trials and trials >= 1 in whole numbers, got 0 of 0"),

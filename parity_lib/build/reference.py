@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 from .parameters import check_parameters
-from .report import conditions, counted, markdown, minutes, records, rows
+from .report import conditions, counted
 from .results import ResultsError, read_record, read_results, read_table
 from .workflow import PUBLISHED, find_notebook, load_profile
 
@@ -49,7 +49,7 @@ def adopt(root: Path) -> None:
 
 
 def show(root: Path) -> tuple[Path, Path]:
-    """Write the reference run's ledger into the README and draw its Figure 2; the two paths."""
+    """Write what the reference run found into the README and draw its Figure 2; the two paths."""
     readme, drawing = root / "README.md", root / "reference" / "figure2.png"
     before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
     _, found, after = rest.partition(END)
@@ -61,22 +61,15 @@ def show(root: Path) -> tuple[Path, Path]:
 
 
 def results(root: Path) -> str:
-    """The README's part on results: Figure 2, the count and a row per claim, with the command behind each."""
+    """The README's part on results: Figure 2, what became of the claims, and the run that says so."""
     run = root / "reference"
     facts = conditions(run)
     origin = (
-        f"The reference run is `make book` at commit `{facts['commit'][:10]}`: {facts['date']}, "
-        f"{facts['processor time of all chapters']} of processor time, torch {facts['torch']}. `parity verify` "
-        "compares your run with it."
+        f"Above: the paper's Figure 2, trained again. {counted(run)} The ledger of the book has them one by one. So says "
+        f"the reference run, `make book` at commit `{facts['commit'][:10]}`: {facts['date']}, "
+        f"{facts['processor time of all chapters']} of processor time, torch {facts['torch']}."
     )
-    found = rows(run)
-    found["claim"] = "`" + found["claim"] + "`"
-    found["check it"] = [f"`parity run {chapter}`" if chapter else "" for chapter in found["chapter"]]
-    names = {"place": "where", "statement": "in our words", "as_stated": "as stated", "kind": "how we know",
-             "instead": "what does hold"}  # fmt: skip
-    table = markdown(found[["claim", *names, "check it"]].rename(columns=names))
-    times = ", ".join(f"`{name}` {minutes(record.seconds)}" for name, record in records(run).items())
-    return f"![{ALT}](reference/figure2.png)\n\n{origin}\n\n{counted(run)}\n\n{table}\n\nTime of each chapter: {times}."
+    return f"![{ALT}](reference/figure2.png)\n\n{origin}"
 
 
 def picture(root: Path, path: Path) -> None:

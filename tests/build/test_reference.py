@@ -28,7 +28,7 @@ def test_the_readme_shows_the_reference_run() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = text.partition(BEGIN)[2].partition(END)[0]
     assert shown == f"\n\n{results(ROOT)}\n\n", "README.md is out of date: run `parity reference`"
-    assert all(f"`{claim}`" in shown for claim in claims())
+    assert f"{len(claims())} claims" in shown and len(text.splitlines()) < 120  # two screens
     assert (REFERENCE / "figure2.png").stat().st_size < 200_000 and len(ALT) < 400
 
 
@@ -92,10 +92,7 @@ def test_a_finished_run_becomes_the_reference_and_appears_in_the_readme(finished
     ]  # fmt: skip
     text = (finished / "README.md").read_text()
     assert text.startswith(f"# Title\n\n{BEGIN}\n\n![Two rows") and text.endswith(f"\n\n{END}\n\nThe rest.\n")
-    assert "Time of each chapter: `figure2` 90 s, `ledger` 90 s." in text
     assert "at commit `abc123def4`: 2026-01-02, 2.7 min of processor time, torch 2.13.0." in text
-    row = next(line for line in text.splitlines() if "`fig2-left`" in line)
-    assert re.search(r"\| fails +\| measured +\| another loss \\\| head +\| `parity run figure2` +\|$", row)
     show(finished)
     assert (finished / "README.md").read_text() == text
 

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import Any
@@ -238,7 +238,7 @@ def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None
         (build / "logs" / "book.log").unlink(missing_ok=True)
         finished = False
         try:
-            finished = snakemake(root / "Snakefile", build, where)
+            finished = snakemake(root / "Snakefile", build, [*where, *longest_first(root, values)])
         finally:
             if not finished:
                 _set_aside(build / "html", build / "html.previous")
@@ -271,6 +271,16 @@ def executor(cores: int, cluster: Path | None) -> list[str]:
     if not (cluster / "config.yaml").is_file():
         raise ParameterError(f"--cluster must be a folder with Snakemake's config.yaml for a scheduler, got {cluster}")
     return ["--profile", str(cluster.absolute())]
+
+
+def longest_first(root: Path, runs: Iterable[str]) -> list[str]:
+    """Snakemake's option to begin with the chapter that took longest in the reference run, so that it is not last."""
+    seconds = {}
+    for name in runs:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            text = (root / "reference" / "records" / f"{name}.json").read_text(encoding="utf-8")
+            seconds[name] = float(json.loads(text)["seconds"])
+    return ["--prioritize", f"records/{max(seconds, key=lambda name: seconds[name])}.json"] if seconds else []
 
 
 def snakemake(snakefile: Path, build: Path, where: list[str]) -> bool:

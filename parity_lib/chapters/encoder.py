@@ -299,9 +299,12 @@ def train_encoders(
         raise ValueError(f"give one function per seed, got {len(functions)} and {len(chosen)}")
     with one_thread_per_process():
         return [
-            train_encoder(encoder, functions[i], chosen[i], settings, pool=pools and pools[i], keep_every=keep_every)
+            train_encoder(
+                encoder, functions[i], chosen[i], settings, pool=None if pools is None else pools[i],
+                keep_every=keep_every,
+            )
             for i in track(len(chosen), label, True)
-        ]
+        ]  # fmt: skip
 
 
 def _values(function: Function, x: Tensor) -> np.ndarray:

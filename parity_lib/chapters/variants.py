@@ -205,7 +205,7 @@ def variant_runs(
         with torch.no_grad():
             loss = losses(model, codes, targets)
         rises = stack_sharpness(model, codes, targets, perturbations)
-    norm = sum(p.detach().square().flatten(1).sum(1) for key, p in model.named_parameters() if key != "position")
+    squares = [p.detach().square().flatten(1).sum(1) for key, p in model.named_parameters() if key != "position"]
     return pd.DataFrame({
         "variant": name,
         "function": functions,
@@ -214,7 +214,7 @@ def variant_runs(
         "converged": (loss < CONVERGED).numpy(),
         "sharpness": rises.mean(0).numpy(),
         "error": (rises.std(0) / math.sqrt(perturbations)).numpy(),
-        "norm": norm.sqrt().numpy(),
+        "norm": torch.stack(squares).sum(0).sqrt().numpy(),
     })  # fmt: skip
 
 

@@ -65,7 +65,8 @@ def under_noise(found: pd.DataFrame) -> Figure:
     shifted = found.assign(flipped=100 * found["noise"])
     success_lines(shifted, "flipped", "right", hue="learner", palette=COLOURS, ax=ax)
     ax.set(xlabel="labels flipped, %", ylabel="B named, % of streams", title=_survivors(found))
-    ax.get_legend().remove()
+    if (legend := ax.get_legend()) is not None:
+        legend.remove()
     ends = found[found["noise"] == found["noise"].max()].groupby("learner", sort=False)["right"].mean()
     for height, names in ends.index.groupby(ends.round(1)).items():
         ax.annotate(" and\n".join(names), (ax.get_xlim()[1], 100 * height), color=COLOURS[names[0]], va="center",

@@ -116,18 +116,19 @@ def medians(frame: pd.DataFrame, x: str, y: str, **how: Any) -> Axes:
 def label_lines(ax: Axes, names: Mapping[str, str] | None = None) -> None:
     """Write the name of every series at the right end of its line, in its colour, and drop the legend."""
     handles, labels = ax.get_legend_handles_labels()
-    if ax.get_legend() is not None:
-        ax.get_legend().remove()
+    if (legend := ax.get_legend()) is not None:
+        legend.remove()
     lines = [line for line in ax.get_lines() if len(line.get_xdata()) > 1]
     # The last of a colour wins: the line itself, which is drawn before the caps of its error bars.
     by_colour = {plt.matplotlib.colors.to_hex(line.get_color()): line for line in reversed(lines)}
     ends = []
     for handle, label in zip(handles, labels, strict=True):
-        line = by_colour.get(plt.matplotlib.colors.to_hex(handle.get_color()))
+        colour = plt.getp(handle, "color")
+        line = by_colour.get(plt.matplotlib.colors.to_hex(colour))
         if line is not None:
             x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
             last = np.flatnonzero(np.isfinite(y))[-1]
-            ends.append((x[last], y[last], (names or {}).get(label, label), handle.get_color()))
+            ends.append((x[last], y[last], (names or {}).get(label, label), colour))
     place = _spread(ax, [y for _, y, _, _ in ends])
     for (x, y, text, colour), shift in zip(ends, place, strict=True):
         ax.annotate(text, (x, y), (6, shift), textcoords="offset points", color=colour, va="center", fontsize=9,

@@ -118,7 +118,7 @@ def label_lines(ax: Axes, names: Mapping[str, str] | None = None) -> None:
     handles, labels = ax.get_legend_handles_labels()
     if (legend := ax.get_legend()) is not None:
         legend.remove()
-    lines = [line for line in ax.get_lines() if len(line.get_xdata()) > 1]
+    lines = [line for line in ax.get_lines() if np.size(line.get_xdata()) > 1]
     # The last of a colour wins: the line itself, which is drawn before the caps of its error bars.
     by_colour = {plt.matplotlib.colors.to_hex(line.get_color()): line for line in reversed(lines)}
     ends = []

@@ -637,7 +637,6 @@ function page(root, number) {
     if (clear) { one(".live-log").replaceChildren(); one(".live-kept").replaceChildren(); acts = []; }
     setting = read();
     const address = `#${toAddress(setting)}`;
-    one(".live-link").href = `../book/live.html${address}`;
     if (!compact) try { window.history.replaceState(null, "", address); } catch { /* not from every disk */ }
     const reason = problem(setting);
     one(".live-reason").textContent = reason;
@@ -766,6 +765,10 @@ function page(root, number) {
   step.addEventListener("click", () => { stop(); advance(); show(true); });
   one("[data-do=reset]").addEventListener("click", () => fresh());
   one("[data-do=keep]").addEventListener("click", keep);
+  one(".live-link").addEventListener("click", event => { // not in the href: the theme takes every # there for an id
+    event.preventDefault();
+    location.href = `../book/live.html#${toAddress(setting)}`;
+  });
   form.addEventListener("input", () => fresh());
   form.addEventListener("submit", event => event.preventDefault());
   for (const button of root.querySelectorAll("[data-story]")) {
@@ -824,7 +827,7 @@ ${field("seed", "seed", number(0, 4294967295, 1, "numeric"), link("figure2.html"
 <button type="button" data-do="step" aria-describedby="${id}-reason">One step</button>
 <button type="button" data-do="reset">Back to the start</button>
 <button type="button" data-do="keep">Keep beside the next</button>
-<a class="live-link" href="#">all controls</a>
+<a class="live-link" href="../book/live.html">all controls</a>
 <output class="live-step"></output>
 </div>
 <p class="live-sentence" aria-live="polite"></p>

@@ -610,7 +610,7 @@ function page(root, number) {
   const start = one("[data-do=start]"), step = one("[data-do=step]");
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   let setting, run, history, running = false, settled = false, mark, acts = [], spoken = 0;
-  let cancel = () => {}; // what was to happen next
+  let cancel = () => {}, loaded = false; // what was to happen next; whether the address may be written
   const circle = new Circle(one(".positions"), bit => {
     const {bits} = setting, others = bits.filter(b => b !== bit);
     write({bits: others.length < bits.length ? others : [...bits, bit].sort((a, b) => a - b)});
@@ -636,8 +636,7 @@ function page(root, number) {
     stop();
     if (clear) { one(".live-log").replaceChildren(); one(".live-kept").replaceChildren(); acts = []; }
     setting = read();
-    const address = `#${toAddress(setting)}`;
-    if (!compact) try { window.history.replaceState(null, "", address); } catch { /* not from every disk */ }
+    if (!compact && loaded) writeAddress(`#${toAddress(setting)}`);
     const reason = problem(setting);
     one(".live-reason").textContent = reason;
     start.disabled = step.disabled = reason !== "";
@@ -780,10 +779,18 @@ function page(root, number) {
       play();
     });
   }
-  const asked = () => fromAddress(compact ? root.dataset.setting || "" : location.hash);
-  write({...THEORY, ...asked()});
+  write({...THEORY, ...fromAddress(compact ? root.dataset.setting || "" : location.hash)});
+  if (!compact) { // the theme takes the address for the name of a section while it loads, so that it is put back after
+    writeAddress("#");
+    addEventListener("load", () => setTimeout(() => { loaded = true; writeAddress(`#${toAddress(setting)}`); }));
+    addEventListener("hashchange", () => { write(fromAddress(location.hash)); fresh(); });
+  }
   fresh();
-  if (!compact) addEventListener("hashchange", () => { write(asked()); fresh(); });
+}
+
+/* Without a step in the history; not every browser lets a page from disk do so. */
+function writeAddress(address) {
+  try { window.history.replaceState(null, "", address); } catch { /* then the address stays */ }
 }
 
 /* The controls and pictures, empty; the links lead to where a setting is explained. */

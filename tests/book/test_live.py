@@ -272,7 +272,7 @@ def test_the_command_is_one_that_runs(live: Page) -> None:
     assert words[:3] == ["parity", "run", "one_run"] and set(words[3::3]) == {"-p"}
     notebook = ROOT / "notebooks/one_run.ipynb"
     texts = dict(zip(words[4::3], words[5::3], strict=True))
-    given = check_parameters(notebook, parse_overrides(notebook, texts))
+    given = check_parameters(notebook, parse_overrides(notebook, list(texts.items())))
     assert given["bits"] == [3, 8, 11, 18] and given["rate"] == 0.25
     assert (given["loss"], given["code"], given["seed"]) == ("repaired", "powers", 0)
     assert set(words[4::3]) == {parameter.name for parameter in read_parameters(notebook)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -156,6 +157,42 @@ def other_data(n: int, noise: float) -> pd.DataFrame:
         ("noisy labels, the best model there is", 4 * noise * (1 - noise), "0"),
     ]
     return pd.DataFrame(rows, columns=["case", "risk", "needed"])
+
+
+def correlations(n: int, k: int) -> pd.DataFrame:
+    """How far each bit by itself correlates with the label, and how far any set of fewer than k bits does (Remark 10).
+
+    Under uniform inputs, and under the law of Daniely and Malach (2020) as we read it: half of the time uniform, half
+    of the time with all bits of B equal and the others uniform. Exact over all inputs, B being the first k bits.
+    Columns ``law``, ``in B``, ``single`` (largest over the bits, in size) and ``fewer`` (over sets of 1 to k - 1 bits).
+    """
+    task = Parity(n, range(1, k + 1))
+    cube = task.cube()
+    labels, signs = task.labels(cube), 1 - 2 * cube
+    even = torch.full((len(cube),), 1 / len(cube), dtype=torch.float64)
+    alike = (cube[:, :k] == cube[:, :1]).all(-1).double()
+    rows = []
+    for law, chance in (("uniform", even), ("Daniely and Malach", (even + alike / alike.sum()) / 2)):
+        sets = [chosen for size in range(1, k) for chosen in combinations(range(n), size)]
+        found = {chosen: abs(float((chance * labels * signs[:, chosen].prod(-1)).sum())) for chosen in sets}
+        for inside in (True, False):
+            single = [found[(j,)] for j in range(n) if (j < k) == inside]
+            fewer = [value for chosen, value in found.items() if (max(chosen) < k) == inside]
+            rows.append((law, inside, min(single) if inside else max(single), max(fewer)))
+    return pd.DataFrame(rows, columns=["law", "in B", "single", "fewer"])
+
+
+def judge_harder(found: pd.DataFrame) -> Verdict:
+    """Claim ``uniform-harder``: uniform inputs hide the bits, those of Daniely and Malach show them one by one."""
+    uniform, theirs = (found[found["law"] == law].set_index("in B") for law in ("uniform", "Daniely and Malach"))
+    numbers = {
+        "largest correlation of fewer than k bits, uniform": float(uniform["fewer"].max()),
+        "correlation of a bit of B, theirs": float(theirs.loc[True, "single"]),
+        "of any other bit, theirs": float(theirs.loc[False, "single"]),
+    }
+    hidden = numbers["largest correlation of fewer than k bits, uniform"] < EXACT
+    shown = numbers["correlation of a bit of B, theirs"] > 0.25 and numbers["of any other bit, theirs"] < EXACT
+    return Verdict("holds" if hidden and shown else "fails" if not hidden else "open", "proved", numbers)
 
 
 @torch.no_grad()

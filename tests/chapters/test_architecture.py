@@ -108,3 +108,14 @@ def test_smoothing_and_other_data_are_refuted_by_the_proofs_and_open_without_the
     other = architecture.other_data(4, 0.2)
     assert architecture.judge_other_data(other).as_stated == "fails"
     assert architecture.judge_other_data(other.assign(risk=[0.0, 1.0, 0.8, 0.64])).as_stated == "open"
+
+
+def test_uniform_inputs_hide_the_bits_and_those_of_daniely_and_malach_show_them():
+    """E[y x_j] is one half for a bit of B under their law with odd k: half of the time the label is that bit."""
+    found = architecture.correlations(7, 3)
+    theirs = found[found["law"] == "Daniely and Malach"].set_index("in B")
+    assert abs(theirs.loc[True, "single"] - 0.5) < 1e-12 and theirs.loc[False, "single"] < 1e-12
+    assert found[found["law"] == "uniform"]["fewer"].max() < 1e-12
+    assert architecture.judge_harder(found).as_stated == "holds"
+    assert architecture.judge_harder(found.assign(fewer=0.1)).as_stated == "fails"
+    assert architecture.judge_harder(found.assign(single=0.0)).as_stated == "open"

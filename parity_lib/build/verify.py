@@ -77,12 +77,21 @@ def _compare(run: Path, reference: Path, name: str) -> Iterator[dict[str, str]]:
         yield from _uncompared(run, name, f"other {', '.join(changed)}")
         return
     exact = _machine(ours) == _machine(theirs)
-    found, expected = dict(leaves(run, name)), dict(leaves(reference, name))
+    lacking = [table for table in read_results(reference, name).tables if not _table(reference, name, table).is_file()]
+    found, expected = dict(leaves(run, name, lacking)), dict(leaves(reference, name, lacking))
+    for table in lacking:  # too large to be kept
+        if _table(run, name, table).is_file():
+            row = {"value": f"tables, {table}", "found": "a table", "expected": "too large to be kept"}
+            yield row | {"status": "not compared"}
     for place in expected | found:
         pair = found.get(place, _ABSENT), expected.get(place, _ABSENT)
         status = _status(*pair, exact)
         shown = {"found": _shown(pair[0]), "expected": _shown(pair[1])}
         yield {"value": printable(", ".join(place)), "status": status} | shown
+
+
+def _table(run: Path, chapter: str, name: str) -> Path:
+    return run / "tables" / chapter / f"{name}.csv"
 
 
 def _machine(record: Record) -> list[Any]:
@@ -94,14 +103,14 @@ def _uncompared(run: Path, name: str, why: str) -> Iterator[dict[str, str]]:
         yield {"value": printable(", ".join(place)), "status": "not compared", "found": _shown(value), "expected": why}
 
 
-def leaves(run: Path, name: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+def leaves(run: Path, name: str, leave_out: Iterable[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every value of a chapter with its place: the parts of a verdict, the numbers behind it, the columns of tables."""
     results = read_results(run, name)
     for claim, decided in results.claims.items():
         yield ("claims", claim, "verdict"), f"{decided.as_stated} ({decided.kind})"
         yield ("claims", claim, "instead"), decided.instead
         yield from _walk(decided.numbers, ("claims", claim))
-    for table in results.tables:
+    for table in (table for table in results.tables if table not in leave_out):
         for column, values in read_table(run, name, table).items():
             yield ("tables", table, str(column)), values
 
@@ -198,5 +207,7 @@ def report(found: pd.DataFrame, verbose: bool = False) -> str:
     if len(differ) > len(shown):
         lines.append(f"and {len(differ) - len(shown)} more, which --verbose lists")
     skipped = found[found["status"] == "not compared"].drop_duplicates("chapter")
-    lines += [f"{row.chapter} was not compared: {row.expected}" for row in skipped.itertuples()]
+    for row in skipped.itertuples():
+        what = f"a table of {row.chapter}" if row.found == "a table" else row.chapter
+        lines.append(f"{what} was not compared: {row.expected}")
     return "\n".join([*lines, answer(found)])

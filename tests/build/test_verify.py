@@ -177,3 +177,11 @@ def test_the_report_is_short_unless_asked(write):
     assert lines[1].split() == ["one", "14", "0", "12", "0"] and lines[2].split() == ["all", "14", "0", "12", "0"]
     assert len(lines) == 3 + 1 + 10 + 2 and lines[-2:] == ["and 2 more, which --verbose lists", "12 values differ."]
     assert len(report(found, verbose=True).splitlines()) == 3 + 1 + 12 + 1
+
+
+def test_a_table_too_large_for_the_reference_is_not_compared_and_said_so(write):
+    run = write("run")
+    (run.parent / "reference/tables/one/success.csv").unlink()
+    found = verify(run, run.parent / "reference")
+    assert not_same(run) == {"tables, success": "not compared"}
+    assert answer(found) == "What was compared agrees, but 1 values were not compared." and status(found) == 0

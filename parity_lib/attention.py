@@ -1,12 +1,9 @@
 """Attention over positions (paper, section 2.2, eq. 3), and the literal token-level model.
 
-With the paper's initialisation only the entries a_13 and a_14 of a head's 4 x 4 matrix are
-non-zero, so a head is a *direction* in the plane of the positional code, its scores never see the
-tokens, and the whole model is 2k numbers. :func:`literal_prediction` is the model as the paper
-writes it, tokens, matrices and all: slow, and the yardstick for every fast path.
+With the paper's initialisation only the entries a_13 and a_14 of a head's 4 x 4 matrix are non-zero, so a head is a
+*direction* in the plane of the positional code, its scores never see the tokens, and the whole model is 2k numbers.
+:func:`literal_prediction` is the model as the paper writes it: slow, and the yardstick for every fast path.
 """
-
-from __future__ import annotations
 
 import math
 from functools import lru_cache
@@ -14,8 +11,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from .checks import known, number, whole
 from .readout import zigzag
-from .task import number, whole
 
 CODES = ("circle", "powers")
 MAX_LENGTH = 10_000_000
@@ -30,7 +27,7 @@ def positional_code(
     ``circle`` is the paper's, f = 1 alone (eq. 3). ``powers`` has f = 1, 2, 4, ... up to n/2, which tells
     neighbours apart. The table is shared between calls: do not write into it.
     """
-    check_code(code)
+    known(code, CODES, f"positional code {code!r}")
     n = whole(n, "n", 2, MAX_LENGTH)
     frequencies = [1] if code == "circle" else [2**i for i in range(max(1, int(math.log2(n))))]
     turns = torch.arange(1, n + 1, dtype=dtype, device=device) / n
@@ -44,7 +41,7 @@ def soft_attention(directions: Tensor, n: int, temperature: float, code: str = "
     Directions (..., heads, 2) -> (..., heads, n), each row a distribution over the positions. Column 0 of a
     direction is a_13 (multiplies sin), column 1 is a_14 (cos); the code ``powers`` has such a pair per frequency.
     """
-    attention = torch.softmax(scores(directions, n, code) / check_temperature(temperature), dim=-1)
+    attention = torch.softmax(scores(directions, n, code) / number(temperature, "temperature"), dim=-1)
     if attention.sum().isnan():  # a code has both signs, so an infinite direction gives some score of plus infinity
         raise ValueError(f"directions over the temperature {temperature:g} must be finite, got nan or inf")
     return attention
@@ -111,22 +108,8 @@ def literal_prediction(x: Tensor, matrices: Tensor, k: int, temperature: float, 
         raise ValueError(f"inputs must have shape (inputs, n) with n of at least 2, got {tuple(x.shape)}")
     if matrices.ndim != 3 or matrices.shape[1:] != (4, 4) or len(matrices) < 1:
         raise ValueError(f"matrices must have shape (heads, 4, 4), got {tuple(matrices.shape)}")
-    cls = torch.tensor([1, 0, 0, 0], dtype=x.dtype, device=x.device)
-    tokens = embed(x)
+    cls, tokens = torch.tensor([1, 0, 0, 0], dtype=x.dtype, device=x.device), embed(x)
     asked = torch.einsum("a,hab,xjb->xhj", cls, matrices, tokens)
-    weights = torch.softmax(asked / check_temperature(temperature), dim=-1)
-    vectors = torch.einsum("xhj,xja->xha", weights, tokens)
-    pooled = vectors.mean(dim=1)
+    weights = torch.softmax(asked / number(temperature, "temperature"), dim=-1)
+    pooled = torch.einsum("xhj,xja->xha", weights, tokens).mean(dim=1)
     return zigzag(k * pooled[:, 0], k, smoothing)
-
-
-def check_temperature(temperature: float) -> float:
-    """A temperature as a float, refused if it is not a positive finite number."""
-    return number(temperature, "temperature")
-
-
-def check_code(code: str) -> str:
-    """The name of a positional code, refused if there is none of that name."""
-    if code not in CODES:
-        raise ValueError(f"unknown positional code {code!r}; known: {', '.join(CODES)}")
-    return code

@@ -1,17 +1,17 @@
 """Evidence: success as k of N with an interval, verdicts on claims, sentences under test, and a chapter's record."""
 
-from __future__ import annotations
-
 import json
 import math
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 import pandas as pd
+
+from .checks import known, whole
 
 AS_STATED = ("holds", "narrower range", "misprint", "fails", "open")
 """What becomes of a claim as a paper states it; *open* where the trials are too few to say."""
@@ -33,7 +33,7 @@ class Rate:
         """Successes divided by trials; not a number where there were none."""
         return self.successes / self.trials if self.trials else math.nan
 
-    def overlaps(self, other: Rate) -> bool:
+    def overlaps(self, other: Self) -> bool:
         """Whether the two intervals have a point in common."""
         return self.low <= other.high and other.low <= self.high
 
@@ -49,7 +49,7 @@ class Interval:
     low: float
     high: float
 
-    def below(self, other: Interval) -> bool:
+    def below(self, other: Self) -> bool:
         """Whether the whole interval lies below the other."""
         return self.high < other.low
 
@@ -59,14 +59,8 @@ class Interval:
 
 def wilson(successes: int, trials: int) -> Rate:
     """Rate of ``successes`` in ``trials`` with its Wilson 95 % interval."""
-    given = f"{successes} of {trials}"
-    try:
-        whole = (int(successes), int(trials)) == (successes, trials)
-    except (TypeError, ValueError, OverflowError):
-        whole = False
-    if not whole or not 0 <= successes <= trials or trials < 1:
-        raise ValueError(f"need 0 <= successes <= trials and trials >= 1 in whole numbers, got {given}")
-    successes, trials = int(successes), int(trials)
+    trials = whole(trials, "trials", 1)
+    successes = whole(successes, "successes", 0, trials)
     from scipy.stats import binomtest  # a second to import, which those who only write results need not wait for
 
     interval = binomtest(successes, trials).proportion_ci(method="wilson")
@@ -80,10 +74,7 @@ def rate(values: Iterable[bool]) -> Rate:
 
 
 def rates(frame: pd.DataFrame, by: str | list[str], success: str = "committed") -> pd.DataFrame:
-    """Rates of the truth values in column ``success``, one row per group: ``successes``, ``trials``, ``low``, ``high``.
-
-    Groups keep the order in which they first appear.
-    """
+    """:func:`rate` of the column ``success``, one row per group, in the order in which groups first appear."""
     grouped = frame.groupby(by, sort=False, observed=True)[success]
     found = grouped.apply(lambda values: pd.Series(asdict(rate(values))))
     return found.unstack().astype({"successes": int, "trials": int}).reset_index()
@@ -91,27 +82,18 @@ def rates(frame: pd.DataFrame, by: str | list[str], success: str = "committed") 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a chapter found about a claim.
-
-    Attributes
-    ----------
-    as_stated : one of :data:`AS_STATED`.
-    kind : how we know, one of :data:`KINDS`.
-    numbers : what the verdict rests on.
-    instead : what does hold, one sentence; a claim that does not hold as stated must have it, or say that nothing
-        else was found to.
-    """
+    """What a chapter found about a claim: one of :data:`AS_STATED`, how we know, one of :data:`KINDS`, and why."""
 
     as_stated: str
     kind: str
     numbers: Mapping[str, Any]
+    """What the verdict rests on."""
     instead: str = ""
+    """What does hold, one sentence, where the claim does not hold as stated."""
 
     def __post_init__(self) -> None:
-        if self.as_stated not in AS_STATED:
-            raise ValueError(f"unknown verdict {self.as_stated!r}; known: {', '.join(AS_STATED)}")
-        if self.kind not in KINDS:
-            raise ValueError(f"unknown kind of evidence {self.kind!r}; known: {', '.join(KINDS)}")
+        known(self.as_stated, AS_STATED, f"verdict {self.as_stated!r}")
+        known(self.kind, KINDS, f"kind of evidence {self.kind!r}")
         if self.as_stated in ("narrower range", "misprint") and not self.instead:
             raise ValueError(f"the verdict {self.as_stated!r} must say what holds instead")
 
@@ -119,32 +101,18 @@ class Verdict:
         return f"{self.as_stated}: {self.instead}" if self.instead else self.as_stated
 
 
-def judge(stated: Rate, changed: Mapping[str, Rate], threshold: float = 0.5) -> Verdict:
-    """Verdict on a claim about success, by the ends of the intervals.
-
-    As stated it holds if its interval lies above the threshold, fails if it lies below, and is open between.
-    What holds instead names all the ``changed`` settings whose interval lies above, in the order given.
-    """
-    as_stated = "holds" if stated.low > threshold else "fails" if stated.high < threshold else "open"
-    passing = [name for name, found in changed.items() if found.low > threshold]
-    names = " or ".join(part for part in (", ".join(passing[:-1]), *passing[-1:]) if part)
-    instead = f"with {names}" if names and as_stated != "holds" else ""
-    return Verdict(as_stated, "measured", {"as stated": stated, **changed}, instead)
-
-
 def verdict_table(verdicts: Mapping[str, Verdict]) -> pd.DataFrame:
-    """Verdicts as a page shows them: claim, as stated, what does hold, and the kind of evidence."""
-    columns = ["claim", "as stated", "what does hold", "evidence"]
+    """Verdicts as a page shows them."""
     rows = [(claim, found.as_stated, found.instead, found.kind) for claim, found in verdicts.items()]
-    return pd.DataFrame(rows, columns=columns)
-
-
-class FalseSentenceError(AssertionError):
-    """A sentence of the book that its own run does not bear out."""
+    return pd.DataFrame(rows, columns=["claim", "as stated", "what does hold", "evidence"])
 
 
 strict = False
 """Whether a false sentence is an error. The build of the book sets it; a reader's own run does not."""
+
+
+class FalseSentenceError(AssertionError):
+    """A sentence of the book that its own run does not bear out."""
 
 
 @dataclass(frozen=True)
@@ -161,12 +129,8 @@ class Sentence:
 def tell(template: str, *, holds: bool, **values: Any) -> Sentence:
     """A sentence under test: ``template`` with named fields, and whether what it claims is true of these numbers.
 
-    Besides Python's own formats a field may be ``{x:percent}`` (a share or a :class:`Rate` as ``92 %``),
-    ``{x:power}`` (the nearest power of ten, ``10⁵``) or ``{x:count}`` (``44 of 64``).
-
-    Raises
-    ------
-    FalseSentenceError : it is not, and this is the book's own build (:data:`strict`).
+    A field may also be ``{x:percent}`` (a share or a :class:`Rate` as ``92 %``), ``{x:power}`` (of ten, ``10⁵``)
+    or ``{x:count}`` (``44 of 64``). If it is not true in the book's own build (:data:`strict`), a FalseSentenceError.
     """
     text = _Words().format(" ".join(template.split()), **values)
     if strict and not holds:
@@ -180,33 +144,29 @@ class _Words(string.Formatter):
             return f"{100 * (value.share if isinstance(value, Rate) else float(value)):.0f} %"
         if spec == "count":
             return f"{value.successes} of {value.trials}"
-        if spec == "power" and not (math.isfinite(value) and value > 0):
-            return str(value)
         if spec == "power":
-            return "10" + str(round(math.log10(value))).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+            raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+            return "10" + str(round(math.log10(value))).translate(raised) if 0 < value < math.inf else str(value)
         return str(super().format_field(value, spec))
 
 
 def record(chapter: str, verdicts: Mapping[str, Verdict], **tables: pd.DataFrame) -> None:
-    """Keep what a chapter found, in the working folder: its verdicts as JSON, every frame as CSV.
+    """Keep what a chapter found, in the working folder; the same run gives the same bytes: no times, no machine.
 
     ``results/<chapter>.json`` holds the verdicts by claim; ``tables/<chapter>/<name>.csv`` the frame called ``name``,
-    which is the data of the figure ``fig-<name>`` (an underscore stands for a hyphen). The same run gives the same
-    bytes: no times, no machine; the parameters stand in the runner's own record.
+    which is the data of the figure ``fig-<name>`` (an underscore stands for a hyphen).
     """
+    if not all(str(name).replace("-", "_").isidentifier() for name in (chapter, *tables)):
+        raise ValueError(f"chapters and tables have names of letters, digits, _ and -, got {[chapter, *tables]}")
     for name, frame in tables.items():
         write_whole(Path("tables") / chapter / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
     claims = {claim: _plain(asdict(verdict)) for claim, verdict in verdicts.items()}
-    content = {"chapter": chapter, "claims": claims, "tables": sorted(tables)}
-    write_json(Path("results") / f"{chapter}.json", content)
+    write_json(Path("results") / f"{chapter}.json", {"chapter": chapter, "claims": claims, "tables": sorted(tables)})
 
 
 def _plain(value: Any) -> Any:
-    """Plain JSON values: rates become objects, tensors and arrays lists, tuples lists."""
-    if isinstance(value, Rate | Interval):
-        return asdict(value)
-    if hasattr(value, "tolist"):
-        value = value.tolist()
+    """Plain JSON values: tensors, arrays and tuples become lists, keys texts."""
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -1,12 +1,9 @@
 r"""Losses by name or of your own, and their split into a label-free part and a parity signal.
 
 For labels in {-1, +1} every loss is :math:`\ell(y, \hat y) = A(\hat y) + y\, D(\hat y)` with
-:math:`A = (\ell_+ + \ell_-)/2` and :math:`D = (\ell_+ - \ell_-)/2`. The expectation of A never sees
-which bits matter; only D carries the parity. A loss const - y g(prediction) has a constant A: nothing
-but the parity signal moves the heads.
+:math:`A = (\ell_+ + \ell_-)/2` and :math:`D = (\ell_+ - \ell_-)/2`. The expectation of A never sees which bits
+matter; only D carries the parity. With a loss const - y g(prediction) nothing but the parity signal moves the heads.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +13,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from .checks import known
+
 Function = Callable[[Tensor, Tensor], Tensor]
+
+
+def with_slope(function: Callable[[Tensor], Tensor], point: Tensor) -> tuple[Tensor, Tensor]:
+    """The value of a function at a point and, by autograd, the gradient of its sum, like the point; no graph stays."""
+    leaf = point.detach().requires_grad_()
+    with torch.enable_grad():
+        value = function(leaf)
+        (gradient,) = torch.autograd.grad(value.sum(), leaf)
+    return value.detach(), gradient
 
 
 @dataclass(frozen=True)
@@ -43,11 +51,12 @@ def _hinge(y: Tensor, p: Tensor) -> Tensor:
     return (1 - y * p).relu()
 
 
+AnyLoss = str | Loss | Function
+"""A name in :data:`LOSSES`, or any function f(label, prediction) of tensors."""
 LOSSES: dict[str, Loss] = {
     loss.name: loss
     for loss in (
-        # The paper's loss (section 2.1).
-        Loss("squared_hinge", "max(0, 1 - y p)^2", lambda y, p: _hinge(y, p) ** 2, kinked=True),
+        Loss("squared_hinge", "max(0, 1 - y p)^2", lambda y, p: _hinge(y, p) ** 2, kinked=True),  # the paper's
         Loss("hinge", "max(0, 1 - y p)", _hinge, kinked=True),
         # What the public code of November 2024 computes, on the paper's scale and on its own: there
         # labels and head live on {0, 1}, so the head is (1 - p)/2 and the sign of the label flips.
@@ -61,18 +70,13 @@ LOSSES: dict[str, Loss] = {
 """Every loss by its name."""
 
 
-def find_loss(loss: str | Loss | Function) -> Loss:
-    """The loss of that name, or any function f(label, prediction) of tensors as a loss, entry by entry.
-
-    A name that is not known is a ValueError that lists those that are.
-    """
+def find_loss(loss: AnyLoss) -> Loss:
+    """The loss of that name, or any function f(label, prediction) of tensors as a loss, entry by entry."""
     if isinstance(loss, Loss):
         return loss
     if callable(loss):
         return Loss(getattr(loss, "__name__", type(loss).__name__), "", checked(loss, "loss", "f(label, prediction)"))
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise ValueError(f"unknown loss {loss!r}; known: {', '.join(LOSSES)}")
-    return LOSSES[loss]
+    return LOSSES[known(loss, LOSSES, f"loss {loss!r}")]
 
 
 def checked(function: Callable[..., Tensor], name: str, form: str, *more: Any) -> Callable[..., Tensor]:

@@ -1,7 +1,5 @@
 """How far long work is: a bar here, or whatever somebody who listens makes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from tqdm import tqdm

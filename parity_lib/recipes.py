@@ -4,18 +4,23 @@ The settings named after the code are facts read from the first author's public 
 (Maxcharm/Parity-Learning-Transformer; commit 02f7d59 of November 2024 and its state of May 2025).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Any
 
-from .attention import check_code, check_temperature
+from .attention import CODES
+from .checks import known, number, whole
 from .losses import Function, checked, find_loss
-from .readout import ReadOut, check_smoothing
-from .sampled_heads import check_sampled_loss
-from .task import number, whole
+from .readout import ReadOut
+from .sampled_heads import SAMPLED_LOSSES
 
 HEADS = ("zigzag", "sampled", "product")
-MAX_UPDATES, MAX_BATCH = 10**7, 10**8
+MAX_UPDATES = 10**7
+NUMBERS: tuple[tuple[Any, ...], ...] = (
+    ("learning_rate", number), ("temperature", number), ("smoothing", number, True), ("accuracy", number),
+    ("temperature_power", whole, -4, 4), ("batch", whole, 1, 10**8), ("cube_share", number),
+    ("epochs", whole, 1), ("updates_per_epoch", whole, 1),
+)  # fmt: skip
+"""The settings of a recipe that are numbers: their check and its limits."""
 
 
 @dataclass(frozen=True)
@@ -50,37 +55,27 @@ class Recipe:
     updates_per_epoch: int = 105
 
     def __post_init__(self) -> None:
+        for name, check, *limits in NUMBERS:
+            if (given := getattr(self, name)) is not getattr(type(self), name, ...):  # a default needs no check
+                object.__setattr__(self, name, check(given, name, *limits))
+        known(self.code, CODES, f"positional code {self.code!r}")
+        known(self.optimiser, ("adam", "gd"), f"optimiser {self.optimiser!r}")
         if callable(self.head):
             checked(self.head, "head", "f(s, k)", 1)
-        elif self.head not in HEADS:
-            raise ValueError(f"head must be one of {', '.join(HEADS)} or a function f(s, k), got {self.head!r}")
-        if self.head == "sampled":
-            check_sampled_loss(self.loss)
-        elif self.head == "product" and self.loss != "linear":
-            raise ValueError(f"the product head minimises the linear loss, got {self.loss!r}")
         else:
+            known(self.head, HEADS, f"head {self.head!r}, which is no function f(s, k) either")
+        if self.head == "sampled":
+            known(self.loss, SAMPLED_LOSSES, f"loss {self.loss!r} for sampled attention")
+        elif self.head != "product":
             find_loss(self.loss)
-        if {"sampled": self.batch is not None, "product": self.batch is None}.get(str(self.head)):
+        elif self.loss != "linear":
+            raise ValueError(f"the product head minimises the linear loss, got {self.loss!r}")
+        if self.head in ("sampled", "product") and (self.head == "product") == (self.batch is None):
             raise ValueError("the product head trains on batches, the sampled head on exact gradients")
-        if self.optimiser not in ("adam", "gd"):
-            raise ValueError(f"optimiser must be adam or gd, got {self.optimiser!r}")
         if not isinstance(self.square_of_mean, bool):
             raise ValueError(f"square_of_mean must be True or False, got {self.square_of_mean!r}")
-        if self.cube_share is not None and (self.batch is None or number(self.cube_share, "cube_share") > 1):
+        if self.cube_share is not None and (self.batch is None or self.cube_share > 1):
             raise ValueError(f"cube_share must be in (0, 1] and goes with a batch, got {self.cube_share!r}")
-        check_code(self.code)
-        plain = {
-            "learning_rate": number(self.learning_rate, "learning_rate"),
-            "temperature": check_temperature(self.temperature),
-            "temperature_power": whole(self.temperature_power, "temperature_power", -4, 4),
-            "smoothing": check_smoothing(self.smoothing),
-            "accuracy": None if self.accuracy is None else number(self.accuracy, "accuracy"),
-            "batch": None if self.batch is None else whole(self.batch, "batch", 1, MAX_BATCH),
-            "epochs": whole(self.epochs, "epochs", 1),
-            "updates_per_epoch": whole(self.updates_per_epoch, "updates_per_epoch", 1),
-        }
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
         if self.updates > MAX_UPDATES:
             raise ValueError(f"a recipe must have at most {MAX_UPDATES} updates, got {self.updates}")
 
@@ -105,8 +100,7 @@ def budget(updates: int, epochs: int) -> dict[str, int]:
 _ALL = (
     Recipe("theory", "Theorem 5 as stated: squared hinge, temperature 1/n, full-batch gradient descent",
            "squared_hinge", "gd", 0.1, temperature_power=-1, accuracy=1e-4),
-    Recipe("figure2",
-           "the public code of November 2024: unsquared hinge of a sigmoid on the {0, 1} scale, minibatches",
+    Recipe("figure2", "the public code of November 2024: unsquared hinge of a sigmoid on the {0, 1} scale, minibatches",
            "sigmoid_hinge_01", "adam", 0.08, smoothing=0.0, batch=8000, cube_share=0.8),
     Recipe("figure2-population", "the same loss without sampling noise: exact population gradients",
            "sigmoid_hinge_01", "adam", 0.08, smoothing=1e-3),
@@ -115,19 +109,10 @@ _ALL = (
     Recipe("later-code", "the public code of May 2025: the square of the mean hinge, temperature n/4, large batches",
            "hinge", "adam", 0.1, temperature=0.25, temperature_power=1, smoothing=0.0, batch=80_000,
            square_of_mean=True),
-    Recipe("repaired",
-           "the repair: every head samples one position; minus the logarithm of the permanent, exact gradients",
+    Recipe("repaired", "the repair: heads that sample a position; minus the logarithm of the permanent, exactly",
            "log", "adam", 0.3, head="sampled", updates_per_epoch=50),
-    Recipe("product-head",
-           "the same expectation from minibatches: the product of (1 - 2 v_i) instead of the zigzag",
+    Recipe("product-head", "the same expectation from minibatches: the product of (1 - 2 v_i) instead of the zigzag",
            "linear", "adam", 0.08, head="product", batch=2000, updates_per_epoch=50),
 )  # fmt: skip
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 """Every recipe by its name."""
-
-
-def find_recipe(name: str) -> Recipe:
-    """The recipe called ``name``; an unknown name is a ValueError that lists the known ones."""
-    if not isinstance(name, str) or name not in RECIPES:
-        raise ValueError(f"unknown recipe {name!r}; known: {', '.join(RECIPES)}")
-    return RECIPES[name]

@@ -5,36 +5,36 @@ loss is a function of these weights: :class:`PopulationRisk` computes it exactly
 :mod:`parity_lib.series`, :class:`EnumeratedRisk` as a mean over all inputs, :class:`MinibatchRisk` from samples.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .attention import check_code, check_temperature, position_weights, positional_code, scores, soft_attention
-from .losses import Function, Loss, find_loss
-from .minibatch import Inputs, sum_mean
+from .attention import CODES, position_weights, positional_code, scores, soft_attention
+from .checks import known, number
+from .kernels.minibatch import Inputs, sum_mean
+from .losses import AnyLoss, find_loss, with_slope
 from .readout import ReadOut, find_readout, zigzag
 from .series import MAX_FREQUENCIES, Series, fourier_series
-from .task import Parity, as_tasks, number, whole
+from .task import Tasks, as_tasks
 
 Evaluation = Callable[[Tensor], tuple[Tensor, Tensor]]
 """A point (rows, ...) -> its value (rows,) and its gradient (rows, ...)."""
-ENUMERATION_LIMIT = 2**31  # bytes of the table of all inputs
+MAX_ENUMERATED = 23  # bits; the table of all inputs takes 1.5 GB there
 
 
 class Risk:
     """Heads, and the expectation of what they read; of several tasks, the i-th judges row i of the directions."""
 
-    def __init__(self, task: Parity | Sequence[Parity], temperature: float, code: str) -> None:
+    def __init__(self, task: Tasks, temperature: float, code: str) -> None:
         self.tasks = as_tasks(task)
         self.n, self.k = self.tasks[0].n, self.tasks[0].k
         self._bits = torch.tensor([task.indices for task in self.tasks])
-        self.temperature, self.code = check_temperature(temperature), check_code(code)
+        self.temperature = number(temperature, "temperature")
+        self.code = known(code, CODES, f"positional code {code!r}")
 
     def expectation(self, attention: Tensor) -> tuple[Tensor, Tensor]:
         """Value (rows,) and gradient (rows, heads, n) as a function of the attention (rows, heads, n)."""
@@ -46,7 +46,6 @@ class Risk:
 
     def of_attention(self, attention: Tensor) -> Tensor:
         """Risk as a function of the attention itself, (..., heads, n) -> (...), differentiable once."""
-        self.check_rows(attention)
         flat = attention.reshape(-1, *attention.shape[-2:])
         return ValueWithGradient.apply(flat, self.expectation).reshape(attention.shape[:-2])
 
@@ -59,28 +58,24 @@ class Risk:
         Directions that are not finite are not refused here; what comes out is not finite either.
         """
         attention = torch.softmax(scores(directions, self.n, self.code) / self.temperature, -1)
-        self.check_rows(attention)
         value, by_attention = self.expectation(attention.reshape(-1, *attention.shape[-2:]))
         pull = attention * by_attention.reshape(attention.shape)
         pull.addcmul_(attention, pull.sum(-1, keepdim=True), value=-1)
         table = positional_code(self.n, self.code, directions.dtype, directions.device)
         return value.reshape(attention.shape[:-2]), (pull @ table).div_(self.temperature)
 
-    def check_rows(self, attention: Tensor) -> None:
-        if len(self.tasks) > 1 and attention.shape[:-2] != (len(self.tasks),):
-            wanted = f"directions must have shape ({len(self.tasks)}, heads, 2), one row per task"
-            raise ValueError(f"{wanted}, got {(*attention.shape[:-1], 2)}")
-
     def bits(self, rows: torch.Size, device: torch.device) -> Tensor:
-        """Positions of B from 0 for each of the rows, ``(*rows, k)``."""
+        """Positions of B from 0 for each of the rows, ``(*rows, k)``; several tasks need a row each."""
         bits = self._bits.to(device)
+        if len(bits) > 1 and rows != (len(bits),):
+            raise ValueError(f"directions must have shape ({len(bits)}, heads, 2), a row per task, got {tuple(rows)}")
         return (bits if len(bits) > 1 else bits[0]).expand(*rows, -1)
 
 
 class AveragingRisk(Risk):
     """Heads that average: all that is read is the weight c of every position, so the risk is a function of it."""
 
-    def __init__(self, task: Parity | Sequence[Parity], temperature: float, code: str, by_weights: Evaluation) -> None:
+    def __init__(self, task: Tasks, temperature: float, code: str, by_weights: Evaluation) -> None:
         super().__init__(task, temperature, code)
         self.by_weights = by_weights
 
@@ -89,11 +84,12 @@ class AveragingRisk(Risk):
         return value, (gradient * (self.k / attention.shape[1])).unsqueeze(1).expand(attention.shape)
 
     def of_weights(self, weights: Tensor) -> Tensor:
-        """Risk as a function of the position weights c, (..., n) -> (...), differentiable once."""
-        if weights.ndim < 1 or weights.shape[-1] != self.n:
+        """Risk as a function of the position weights c, (..., n) -> (...), none negative, of sum k."""
+        if weights.shape[-1:] != (self.n,):
             raise ValueError(f"weights must have shape (..., {self.n}), got {tuple(weights.shape)}")
-        if not weights.isfinite().all():
-            raise ValueError("weights must be finite, got nan or inf")
+        slack = torch.finfo(weights.dtype).eps ** 0.5
+        if not ((weights >= -slack).all() and ((weights.sum(-1) - self.k).abs() <= slack * self.n).all()):
+            raise ValueError(f"weights must be finite, must not be negative and must sum to k = {self.k}")
         flat = weights.reshape(-1, self.n)
         return ValueWithGradient.apply(flat, self.by_weights).reshape(weights.shape[:-1])
 
@@ -101,24 +97,11 @@ class AveragingRisk(Risk):
 class SeriesRisk(AveragingRisk):
     """Averaging heads whose expected loss is given by its Fourier series."""
 
-    def __init__(self, task: Parity | Sequence[Parity], temperature: float, code: str, series: Series) -> None:
+    def __init__(self, task: Tasks, temperature: float, code: str, series: Series) -> None:
         super().__init__(task, temperature, code, lambda c: series.sums(c, self.bits(c.shape[:1], c.device)))
-        self.series = series
+        self.series, self.frequencies = series, series.frequencies
 
-    @property
-    def frequencies(self) -> int:
-        """M in use."""
-        return self.series.frequencies
-
-    def of_weights(self, weights: Tensor) -> Tensor:
-        """Risk as a function of the position weights c, (..., n) -> (...); none negative, and they must sum to k."""
-        slack = torch.finfo(weights.dtype).eps ** 0.5
-        found = super().of_weights(weights)
-        if (weights < -slack).any() or ((weights.sum(-1) - self.k).abs() > slack * self.n).any():
-            raise ValueError(f"weights must not be negative and must sum to k = {self.k}")
-        return found
-
-    def forces(self) -> tuple[SeriesRisk, SeriesRisk]:
+    def forces(self) -> "tuple[SeriesRisk, SeriesRisk]":
         """The label-free part and the parity signal, as two risks that add up to that of the series."""
         free, parity = (SeriesRisk(self.tasks, self.temperature, self.code, part) for part in self.series.parts())
         return free, parity
@@ -126,6 +109,9 @@ class SeriesRisk(AveragingRisk):
 
 class PopulationRisk(SeriesRisk):
     r"""Exact population risk over all :math:`2^n` inputs in O(Mn) time and memory that does not grow with M.
+
+    A smooth loss with smoothing 1e-2 is exact to rounding with one or two hundred frequencies. With a kink in the
+    loss, or with smoothing 0, the series converges algebraically; the page ``exact_risk`` has the errors measured.
 
     Parameters
     ----------
@@ -135,54 +121,33 @@ class PopulationRisk(SeriesRisk):
     smoothing : b of the smoothed ReLU; 0 is the ReLU.
     code : the positional code, see :func:`parity_lib.attention.positional_code`.
     readout : any function f(s, k) of the sum S instead of the paper's head, defined from -1 to k + 1.
-    accuracy : wanted bound on the truncation error of the value. Default 1e-12 for smooth losses and
-        1e-5 for losses with a kink, using at most 16 384 frequencies.
+    accuracy : wanted truncation error of the value; by default 1e-12, or 1e-5 for losses with a kink.
     frequencies : the number of frequencies M itself, instead of ``accuracy``.
 
     Attributes
     ----------
     series : the coefficients in use, ``frequencies`` of them.
-    error_bound : bound on the truncation error of the value, for any directions; beyond the 131 072 coefficients that
-        are computed it rests on their decay (:func:`parity_lib.series.fourier_series`). Infinite for a loss that jumps.
-    over_inputs : whether the mean over the inputs is taken instead, which has no such error: where 16 384 frequencies
-        do not reach ``accuracy`` and there are no more inputs than that (n <= 14).
-
-    Notes
-    -----
-    A smooth loss with smoothing 1e-2 is exact to rounding with one or two hundred frequencies. With a
-    kink in the loss, or with smoothing 0, the series converges algebraically. Largest errors of the series measured
-    at n = 12, k = 3 and temperatures down to 1/n^2, value and gradient (``benchmarks/accuracy.py``): squared
-    hinge 7e-7 and 1e-3, or 3e-7 and 5e-2 with the ReLU; hinge 6e-6 and 2e-2, or 4e-5 and 7e-3 with the
-    ReLU; sigmoid hinge with the ReLU 2e-9 and 6e-5.
-
-    The gradient of the hinge jumps wherever an input crosses the kink, and a finite series is smooth. An input at
-    distance d of :math:`u = \frac12 \sum_j c_j z_j` from a kink where the slope jumps by J adds at most
-
-    .. math:: 2^{-n}\, \frac{J}{2} \min\left(\frac12, \frac{1}{\pi (M + 1) \sin(\pi d / T)}\right)
-
-    to the error of :math:`\partial R/\partial c_j`, by the tail of the sawtooth's series on the period T.
-
-    In float32 the value is off by less than 5e-6 and the gradient by less than 2e-6 up to n = 100, and by 5e-5 and
-    3e-7 at n = 1000, where a parity signal of 1e-6 beside a label-free force of 1e-2 is lost: use float64 there.
+    error_estimate : the truncation error of the value, for any directions (see ``Series.tail``); infinite if it jumps.
+    over_inputs : whether the mean over all inputs is taken instead, where n <= 14 and 16 384 frequencies do not do.
     """
 
     def __init__(
-        self, task: Parity | Sequence[Parity], loss: str | Loss | Function = "squared_hinge",
-        temperature: float = 1.0, smoothing: float = 1e-2, code: str = "circle", *,
-        readout: ReadOut | None = None, accuracy: float | None = None, frequencies: int | None = None,
+        self, task: Tasks, loss: AnyLoss = "squared_hinge", temperature: float = 1.0, smoothing: float = 1e-2,
+        code: str = "circle", *, readout: ReadOut | None = None, accuracy: float | None = None,
+        frequencies: int | None = None,
     ) -> None:  # fmt: skip
-        k = as_tasks(task)[0].k
+        n, k = as_tasks(task)[0].n, as_tasks(task)[0].k
         self.loss, self.readout, self.smoothing = find_loss(loss), find_readout(readout, smoothing, k), float(smoothing)
         series, self.over_inputs = fourier_series(self.loss, self.readout, k), False
         if frequencies is None:
             smooth = series.tail[-1] <= 1e-12 if self.loss.kinked is None else not self.loss.kinked
             accuracy = (1e-12 if smooth else 1e-5) if accuracy is None else number(accuracy, "accuracy")
             frequencies = max(32, series.needed(accuracy))
-            self.over_inputs = bool(series.tail[-1] > accuracy) and 2 ** as_tasks(task)[0].n <= MAX_FREQUENCIES
+            self.over_inputs = bool(series.tail[-1] > accuracy) and 2**n <= MAX_FREQUENCIES
         elif frequencies not in range(1, MAX_FREQUENCIES + 1):
             raise ValueError(f"frequencies must be in 1..{MAX_FREQUENCIES}, got {frequencies!r}")
         super().__init__(task, temperature, code, series.cut(int(frequencies)))
-        self.error_bound = 0.0 if self.over_inputs else float(series.tail[self.frequencies])
+        self.error_estimate = 0.0 if self.over_inputs else float(series.tail[self.frequencies])
         if self.over_inputs:
             self.by_weights = EnumeratedRisk(task, loss, temperature, smoothing, code, readout=readout).by_weights
 
@@ -191,18 +156,14 @@ class EnumeratedRisk(AveragingRisk):
     """The same risk as a mean over all 2^n inputs: the oracle for :class:`PopulationRisk`, with the same parameters."""
 
     def __init__(
-        self, task: Parity | Sequence[Parity], loss: str | Loss | Function = "squared_hinge",
-        temperature: float = 1.0, smoothing: float = 1e-2, code: str = "circle", *, readout: ReadOut | None = None,
+        self, task: Tasks, loss: AnyLoss = "squared_hinge", temperature: float = 1.0, smoothing: float = 1e-2,
+        code: str = "circle", *, readout: ReadOut | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, temperature, code, self.over_inputs)
         self.loss, self.readout = find_loss(loss), find_readout(readout, smoothing, self.k)
-        self.smoothing = float(smoothing)
-        needed = 2**self.n * self.n * 8
-        if needed > ENUMERATION_LIMIT:
-            raise ValueError(
-                f"enumerating all 2^{self.n} inputs would take {needed / 1e9:.3g} GB; "
-                f"PopulationRisk computes the same risk for any n, use it for n > 23"
-            )
+        if self.n > MAX_ENUMERATED:
+            many = f"enumerating all 2^{self.n} inputs would take {8 * self.n * 2**self.n / 1e9:.3g} GB"
+            raise ValueError(f"{many}; PopulationRisk computes the same risk for any n > {MAX_ENUMERATED}")
 
     @cached_property
     def inputs(self) -> tuple[Tensor, Tensor]:
@@ -212,42 +173,30 @@ class EnumeratedRisk(AveragingRisk):
 
     def over_inputs(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Value (rows,) and gradient (rows, n) at position weights (rows, n)."""
+        self.bits(weights.shape[:1], weights.device)  # a row per task
         value, gradient = weights.new_zeros(len(weights)), torch.zeros_like(weights)
         size = max(64, 2**20 // max(1, len(weights)))
         inputs, labels = self.inputs
         for x, y in zip(inputs.split(size), labels.split(size, dim=1), strict=True):
             x, y = x.to(weights), y.to(weights)
-            s = (weights.detach() @ x.T).requires_grad_()
-            with torch.enable_grad():
-                loss = self.loss(y.expand(s.shape), self.readout(s, self.k))
-                (slope,) = torch.autograd.grad(loss.sum(), s)
-            value += loss.detach().sum(-1) / len(inputs)
+            read = partial(lambda y, s: self.loss(y.expand(s.shape), self.readout(s, self.k)), y)
+            loss, slope = with_slope(read, weights @ x.T)
+            value += loss.sum(-1) / len(inputs)
             gradient += slope @ x / len(inputs)
         return value, gradient
 
 
 class MinibatchRisk(AveragingRisk):
-    """Mean loss on a minibatch, drawn anew at every call; each row of directions has its own data.
-
-    Parameters are those of :class:`PopulationRisk`, and
-
-    Parameters
-    ----------
-    batch : examples per call and row.
-    generators : one per row, the source of its data.
-    cube_share : None draws uniform inputs with replacement. A number in (0, 1] fixes for each row a
-        random share of all 2^n inputs and walks through it in shuffled epochs without replacement,
-        as a data loader does; the last batch of an epoch is smaller.
-    """
+    """Mean loss on a minibatch, drawn anew at every call for each row; :class:`Inputs` says how."""
 
     def __init__(
-        self, task: Parity | Sequence[Parity], loss: str | Loss | Function, temperature: float, smoothing: float,
-        code: str = "circle", *, batch: int, generators: Sequence[torch.Generator], cube_share: float | None = None,
+        self, task: Tasks, loss: AnyLoss, temperature: float, smoothing: float, code: str = "circle", *,
+        batch: int, generators: Sequence[torch.Generator], cube_share: float | None = None,
         readout: ReadOut | None = None,
     ) -> None:  # fmt: skip
         super().__init__(task, temperature, code, self.over_batch)
         self.loss, self.readout = find_loss(loss), find_readout(readout, smoothing, self.k)
-        self.inputs = drawn_inputs(self.n, batch, generators, cube_share)
+        self.inputs = Inputs.drawn(self.n, batch, generators, cube_share)
 
     def over_batch(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Value (rows,) and gradient (rows, n) at position weights (rows, n), on the next batch."""
@@ -255,18 +204,7 @@ class MinibatchRisk(AveragingRisk):
         return sum_mean(weights.detach(), bits, self.inputs, span, self.loss, self.readout)
 
 
-def drawn_inputs(n: int, batch: int, generators: Sequence[torch.Generator], cube_share: float | None) -> Inputs:
-    """Where the minibatches come from, one row per generator."""
-    if cube_share is not None and not 0 < number(cube_share, "cube_share") <= 1:
-        raise ValueError(f"cube_share must be in (0, 1], got {cube_share!r}")
-    if cube_share is not None and n > 24:
-        raise ValueError(f"a share of the cube needs n <= 24, got n = {n}; use cube_share=None")
-    keys = [torch.randint(2**62, (1,), generator=g, device=g.device) for g in generators]
-    size = 0 if cube_share is None else max(1, int(cube_share * 2**n))
-    return Inputs(n, whole(batch, "batch", 1), torch.cat(keys or [torch.zeros(0, dtype=torch.int64)]), size)
-
-
-def aligned_hard_risk(k: int, smoothing: float, loss: str | Function = "squared_hinge") -> float:
+def aligned_hard_risk(k: int, smoothing: float, loss: AnyLoss = "squared_hinge") -> float:
     r"""Risk when k heads read the k bits of B exactly (eq. 2 with hard attention), for any n.
 
     The sum is then binomial: :math:`\sum_{s=0}^k \binom{k}{s} 2^{-k}\, \ell((-1)^s, \hat y(s))`.

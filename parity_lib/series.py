@@ -1,35 +1,26 @@
 r"""Fourier series of a loss, and the two trigonometric sums that are the exact risk.
 
-The model reads the inputs only through :math:`S = \sum_j c_j x_j` (see
-:func:`parity_lib.attention.position_weights`). Write :math:`u = S - k/2 = \frac12\sum_j c_j z_j` with
-independent signs :math:`z_j = 2x_j - 1`, and split the loss as :math:`A(u) + y\,D(u)`. For every
-frequency :math:`\omega`
-
-.. math::
-    E\,e^{i\omega u} = \prod_j \cos\tfrac{\omega c_j}{2}, \qquad
-    E\,y\,e^{i\omega u} = (-i)^k \prod_{j \notin B} \cos\tfrac{\omega c_j}{2}
-    \prod_{j \in B} \sin\tfrac{\omega c_j}{2},
-
-so two Fourier series, one for A and one for D, turn the mean over :math:`2^n` inputs into
+The model reads the inputs only through :math:`S = \sum_j c_j x_j` (:func:`parity_lib.attention.position_weights`),
+and :math:`u = S - k/2` is a sum of independent signs. Split the loss as :math:`A(u) + y\,D(u)`: two Fourier
+series, one for A and one for D, turn the mean over :math:`2^n` inputs into
 
 .. math::
     R(c) = \alpha_0 + \sum_{m=1}^{M} \alpha_m \prod_j \cos h_m c_j
     + \sum_{m=1}^{M} \beta_m \prod_{j \notin B} \cos h_m c_j \prod_{j \in B} \sin h_m c_j .
 
 The first sum never sees B (the *label-free* part); the second is the *parity signal*. Both products
-are at most 1 in size, so the coefficients left out bound the error.
+are at most 1 in size, so the coefficients left out bound the error. The page ``exact_risk`` derives it step by step.
 """
-
-from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from . import kernels
+from .kernels import fused, sums
 from .losses import Loss
 from .readout import ReadOut
 
@@ -47,37 +38,29 @@ class Series:
     parity: Tensor
     """0, beta_1, ..., beta_M"""
     tail: Tensor
-    """tail[m] bounds the error of the value when the sums stop after m frequencies, (M + 1,)"""
+    """tail[m]: the error of the value, at most, when the sums stop after m frequencies, (M + 1,)"""
 
     @property
     def frequencies(self) -> int:
         """Their number M."""
         return len(self.parity) - 1
 
-    @property
-    def half_frequencies(self) -> Tensor:
-        r"""The angles :math:`h_m = \omega_m / 2` of a unit weight, m = 1..M, (M,)."""
-        return math.pi / self.period * torch.arange(1, self.frequencies + 1, dtype=torch.float64)
-
     def needed(self, accuracy: float) -> int:
         """The smallest number of frequencies whose bound meets ``accuracy``, or comes as close as there are any."""
         return int((self.tail <= max(accuracy, float(self.tail[-1]))).nonzero()[0])
 
-    def cut(self, frequencies: int) -> Series:
+    def cut(self, frequencies: int) -> Self:
         """The same series with only so many frequencies."""
         end = frequencies + 1
         return replace(self, label_free=self.label_free[:end], parity=self.parity[:end], tail=self.tail[:end])
 
-    def parts(self) -> tuple[Series, Series]:
+    def parts(self) -> tuple[Self, Self]:
         """The label-free part and the parity signal, each as a series of its own."""
         nothing = torch.zeros_like(self.parity)
         return replace(self, parity=nothing), replace(self, label_free=nothing)
 
     def sums(self, weights: Tensor, bits: Tensor) -> tuple[Tensor, Tensor]:
-        """The exact mean at position weights (rows, n) that sum to k, and its gradient: (rows,), (rows, n).
-
-        ``bits`` holds the positions of B from 0, (rows, k).
-        """
+        """The exact mean (rows,) and its gradient (rows, n) at weights (rows, n) of sum k; bits (rows, k) from 0."""
         label_free, parity = (part[1:].to(weights) for part in (self.label_free, self.parity))
         value, gradient = trigonometric_sums(weights, bits, math.pi / self.period, label_free, parity)
         return value + float(self.label_free[0]), gradient
@@ -85,17 +68,15 @@ class Series:
 
 @lru_cache(maxsize=256)
 def fourier_series(loss: Loss, readout: ReadOut, k: int) -> Series:
-    r"""Coefficients of A and D on a period T = k + 1, with a bound on what is left out.
+    r"""Coefficients of A and D on a period T = k + 1, and an estimate of what is left out.
 
-    The weighted sum u stays in [-k/2, k/2]. Beyond it A and D are blended into their own
-    translates by a smooth step (erfc), so that the periodic function is as smooth as the loss
-    itself, and untouched to rounding where inputs can be.
+    The weighted sum u stays in [-k/2, k/2]. Beyond it A and D are blended into their own translates by a smooth step
+    (erfc), so that the periodic function is as smooth as the loss, and untouched to rounding where inputs can be.
 
     A transform of N = 2^19 points gives the first N/4 coefficients. Those after them are taken to be at most
-    :math:`C/m^2` in size, with the C that the coefficients around the 10 000th keep: for a function with kinks that
-    is the sum of its slope's jumps times :math:`T/2\pi^2`. They add :math:`4C/N` to the bound, and the aliasing of
-    the transform at most :math:`C/N`. Where coefficients do not fall like that, as for a loss that jumps, there is
-    no bound.
+    :math:`C/m^2` in size, with the C that the coefficients around the 10 000th keep: the law of a kink, and for other
+    losses a premise. They add :math:`4C/N` to the estimate, and the aliasing of the transform :math:`(4 - \pi)\,C/N`.
+    Where coefficients do not fall like that, as for a loss that jumps, there is none.
     """
     margin, points, known = 1.0, 32 * MAX_FREQUENCIES, 8 * MAX_FREQUENCIES
     period = k + margin
@@ -127,14 +108,13 @@ def fourier_series(loss: Loss, readout: ReadOut, k: int) -> Series:
     return Series(period, label_free[:known].clone(), parity[:known].clone(), tail[:known].clone())
 
 
-@kernels.fused(kernels.trigonometric_sums)
+@fused(sums.trigonometric_sums)
 def trigonometric_sums(
     weights: Tensor, bits: Tensor, step: float, label_free: Tensor, parity: Tensor
 ) -> tuple[Tensor, Tensor]:
     r"""Both sums of the exact risk, and their gradient in closed form.
 
-    With :math:`h_m = m h`, :math:`P_m = \prod_j \cos h_m c_j` and
-    :math:`V_m = P_m \prod_{j \in B} \tan h_m c_j` the gradient is
+    With :math:`h_m = m h,\ P_m = \prod_j \cos h_m c_j,\ V_m = P_m \prod_{j \in B} \tan h_m c_j` the gradient is
 
     .. math::
         \frac{\partial R}{\partial c_j} = \begin{cases}
@@ -143,19 +123,8 @@ def trigonometric_sums(
         \end{cases}
 
     where :math:`V_m \cot h_m c_j` is computed as a product that leaves the sine of j out, so that signals of any size
-    are right to the last digits, down to the smallest number there is.
-
-    Parameters
-    ----------
-    weights : (rows, n).
-    bits : the positions of B from 0, (rows, k).
-    step : h.
-    label_free : :math:`\alpha_m`, m = 1..M, (M,).
-    parity : :math:`\beta_m`, (M,).
-
-    Returns
-    -------
-    value (rows,) and gradient (rows, n).
+    are right to the last digits. Weights (rows, n), positions of B from 0 (rows, k), the step h and the coefficients
+    :math:`\alpha_m`, :math:`\beta_m` (M,) from m = 1 on -> value (rows,), gradient (rows, n).
     """
     (rows, n), k = weights.shape, bits.shape[1]
     order = torch.ones_like(weights).scatter_(1, bits, 0).argsort(dim=1, stable=True)  # those in B first

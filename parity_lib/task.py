@@ -1,48 +1,38 @@
 """The task: the parity of an unknown set of bits (paper, section 2.1)."""
 
-from __future__ import annotations
-
-import math
+import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Self
 
 import torch
 from torch import Tensor
+
+from .checks import whole
 
 MAX_CUBE = 26  # all inputs in float64 take 14 GB there; :class:`parity_lib.risk.PopulationRisk` needs no list
 
 
 @dataclass(frozen=True)
 class Parity:
-    r"""k-parity on n bits: :math:`y = \prod_{j \in B} (-1)^{x_j}` for uniform :math:`x \in \{0,1\}^n`.
-
-    Positions are counted from 1, as in the paper.
-
-    Parameters
-    ----------
-    n : number of bits, at least 2.
-    bits : the positions in B, distinct, each in 1..n; kept in ascending order.
-    """
+    r"""k-parity on n bits: :math:`y = \prod_{j \in B} (-1)^{x_j}` for uniform :math:`x \in \{0,1\}^n`."""
 
     n: int
+    """Number of bits, at least 2."""
     bits: tuple[int, ...]
+    """The positions in B, counted from 1 as in the paper, in ascending order."""
 
     def __init__(self, n: int, bits: Iterable[int]) -> None:
         n = whole(n, "n", 2)
         try:
-            given = tuple(bits.tolist() if hasattr(bits, "tolist") else bits)
-        except TypeError:
-            raise ValueError(f"bits must be a list of positions in 1..{n}, got {bits!r}") from None
-        if not given:
-            raise ValueError(f"bits must name at least one position in 1..{n}, got none")
-        if len(given) > n:
-            raise ValueError(f"bits must be at most n = {n} positions, got {len(given)}")
-        if not all(is_whole(bit) and 1 <= bit <= n for bit in given) or len({int(bit) for bit in given}) < len(given):
-            raise ValueError(f"bits must be distinct positions in 1..{n}, got {given}")
+            given = list(bits.tolist() if hasattr(bits, "tolist") else bits)
+            chosen = {whole(bit, "bit", 1, n) for bit in given}
+        except (TypeError, ValueError):
+            given, chosen = [], set()
+        if not chosen or len(chosen) < len(given):
+            raise ValueError(f"bits must be distinct positions in 1..{n}, got {reprlib.repr(bits)}")
         object.__setattr__(self, "n", n)
-        object.__setattr__(self, "bits", tuple(sorted(int(bit) for bit in given)))
+        object.__setattr__(self, "bits", tuple(sorted(chosen)))
 
     @property
     def k(self) -> int:
@@ -62,7 +52,7 @@ class Parity:
 
     def labels(self, x: Tensor) -> Tensor:
         """Labels in {-1, +1} of inputs ``x`` (..., n) in {0, 1}; returns (...)."""
-        if not isinstance(x, Tensor) or x.ndim < 1 or x.shape[-1] != self.n:
+        if not isinstance(x, Tensor) or x.shape[-1:] != (self.n,):
             given = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             raise ValueError(f"inputs must have shape (..., {self.n}), got {given}")
         read = x[..., list(self.indices)]
@@ -78,23 +68,22 @@ class Parity:
 
     def sample(self, count: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Tensor:
         """``count`` uniform inputs, (count, n)."""
-        shape = (whole(count, "count", 0), self.n)
-        return torch.randint(2, shape, generator=generator, device=generator.device).to(dtype)
+        count = whole(count, "count", 0)
+        return torch.randint(2, (count, self.n), generator=generator, device=generator.device).to(dtype)
 
     @classmethod
-    def random(cls, n: int, k: int, generator: torch.Generator) -> Parity:
+    def random(cls, n: int, k: int, generator: torch.Generator) -> Self:
         """A parity of k of the n bits, drawn uniformly."""
         n = whole(n, "n", 2)
         order = torch.randperm(n, generator=generator, device=generator.device)
         return cls(n, order[: whole(k, "k", 1, n)] + 1)
 
 
-def binary_digits(codes: Tensor, width: int) -> Tensor:
-    """Binary digits of whole numbers, least significant first: (...) -> (..., width)."""
-    return (codes.unsqueeze(-1) >> torch.arange(width, device=codes.device)) & 1
+Tasks = Parity | Sequence[Parity]
+"""A parity, or several with equal n and k, one for each row of what is judged."""
 
 
-def as_tasks(task: Parity | Sequence[Parity]) -> tuple[Parity, ...]:
+def as_tasks(task: Tasks) -> tuple[Parity, ...]:
     """One or more tasks as a tuple, all with the same n and the same number of bits."""
     tasks = (task,) if isinstance(task, Parity) else tuple(task) if isinstance(task, Sequence) else ()
     if not tasks or any(not isinstance(t, Parity) or (t.n, t.k) != (tasks[0].n, tasks[0].k) for t in tasks):
@@ -102,27 +91,6 @@ def as_tasks(task: Parity | Sequence[Parity]) -> tuple[Parity, ...]:
     return tasks
 
 
-def is_whole(value: Any) -> TypeGuard[int]:
-    """Whether a value is a whole number, of Python, numpy or torch; a truth value is none."""
-    return isinstance(_scalar(value), Integral) and not isinstance(_scalar(value), bool)
-
-
-def whole(value: Any, name: str, least: int, most: int | None = None) -> int:
-    """A whole number of any kind as an int, or one sentence that says what ``name`` must be."""
-    if not is_whole(value) or value < least or (most is not None and value > most):
-        allowed = f"of at least {least}" if most is None else f"in {least}..{most}"
-        raise ValueError(f"{name} must be a whole number {allowed}, got {value!r}")
-    return int(value)
-
-
-def number(value: Any, name: str, zero: bool = False) -> float:
-    """A positive finite number of any kind as a float (or ``zero``), or one sentence that says what it must be."""
-    given = _scalar(value)
-    found = float(given) if isinstance(given, Real) and not isinstance(given, bool) else math.nan
-    if not (0 < found < math.inf or (zero and found == 0)):
-        raise ValueError(f"{name} must be a {'non-negative' if zero else 'positive'} finite number, got {value!r}")
-    return found
-
-
-def _scalar(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value
+def binary_digits(codes: Tensor, width: int) -> Tensor:
+    """Binary digits of whole numbers, least significant first: (...) -> (..., width)."""
+    return (codes.unsqueeze(-1) >> torch.arange(width, device=codes.device)) & 1

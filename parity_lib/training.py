@@ -1,23 +1,24 @@
 """Training: all seeds in one tensor, on CPU or GPU, from exact gradients or minibatches."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from operator import mul
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .attention import positional_code, soft_attention
+from .checks import is_whole, known, whole
+from .losses import with_slope
 from .progress import track
-from .recipes import Recipe, find_recipe
-from .risk import Evaluation, MinibatchRisk, PopulationRisk
+from .recipes import RECIPES, Recipe
+from .risk import Evaluation, MinibatchRisk, PopulationRisk, Risk
 from .sampled_heads import ProductHeadRisk, SampledAttentionRisk
-from .task import Parity, as_tasks, is_whole, whole
+from .task import Parity, Tasks, as_tasks
 
 MAX_SEEDS = 100_000  # at once
 DIVERGED = 1e100  # a head longer than this is lost, long before its scores overflow
@@ -62,13 +63,9 @@ class Run:
 
 
 def recovered(attention: Tensor, tasks: Sequence[Parity]) -> Tensor:
-    """Hard success of attention (..., seeds, heads, n), (..., seeds).
-
-    Every head reads a bit of B by arg-max, and every bit of B is read.
-    """
-    best = attention.argmax(-1)
+    """Every head reads a bit of B by arg-max, and every bit is read: (..., seeds, heads, n) -> (..., seeds)."""
     bits = torch.tensor([task.indices for task in tasks], device=attention.device)
-    hits = best.unsqueeze(-1) == bits.unsqueeze(-2)  # (..., seeds, heads, k)
+    hits = attention.argmax(-1).unsqueeze(-1) == bits.unsqueeze(-2)  # (..., seeds, heads, k)
     return hits.any(-1).all(-1) & hits.any(-2).all(-1)
 
 
@@ -78,14 +75,13 @@ def committed(attention: Tensor, tasks: Sequence[Parity]) -> Tensor:
 
 
 def train(
-    task: Parity | Sequence[Parity], recipe: Recipe | str, seeds: int | Iterable[int] = 1, *,
+    task: Tasks, recipe: Recipe | str, seeds: int | Iterable[int] = 1, *,
     heads: int | None = None, device: str = "auto", dtype: torch.dtype = torch.float64, progress: bool = True,
 ) -> Run:  # fmt: skip
     r"""Train heads from the paper's random start, every seed in the same tensor.
 
-    Each seed draws :math:`\omega_i \sim U[0, 2\pi]` and starts head i at
-    :math:`(\cos\omega_i, \sin\omega_i)`; its minibatches, where the recipe has them, are its own too,
-    so a seed gives the same run whichever others it is trained with.
+    Each seed draws :math:`\omega_i \sim U[0, 2\pi]` and starts head i at :math:`(\cos\omega_i, \sin\omega_i)`; its
+    minibatches are its own too, so a seed gives the same run whichever others it is trained with.
 
     Parameters
     ----------
@@ -94,21 +90,21 @@ def train(
     seeds : how many (0, 1, ...), or which.
     heads : number of heads, k by default.
     device : ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:1`` and so on.
-    dtype : ``torch.float64``, or ``torch.float32`` with the errors stated at
-        :class:`parity_lib.risk.PopulationRisk`.
+    dtype : ``torch.float64``, or ``torch.float32`` (the page ``exact_risk`` has its errors).
     """
-    recipe = recipe if isinstance(recipe, Recipe) else find_recipe(recipe)
+    recipe = recipe if isinstance(recipe, Recipe) else RECIPES[known(recipe, RECIPES, f"recipe {recipe!r}")]
     place, tasks, seeds = resolve_device(device), as_tasks(task), seed_list(seeds)
-    if len(tasks) not in (1, len(seeds)):
-        raise ValueError(f"give one task, or one per seed ({len(seeds)}), got {len(tasks)}")
+    distinct = len(set(zip(tasks * max(1, len(seeds) // len(tasks)), seeds, strict=False)))  # no run counts twice
+    if len(tasks) not in (1, len(seeds)) or distinct < len(seeds):
+        raise ValueError(f"give one task, or one per seed ({len(seeds)}), got {len(tasks)}, {distinct} distinct runs")
     heads = tasks[0].k if heads is None else whole(heads, "heads", 1)
-    if dtype not in (torch.float64, torch.float32):
-        raise ValueError(f"dtype must be torch.float64 or torch.float32, got {dtype!r}")
+    known(str(dtype), ("torch.float64", "torch.float32"), f"dtype {dtype!r}")
     with one_thread_per_process():
-        exact = population_risk(tasks, recipe)
-        objective = exact if recipe.batch is None else _minibatches(tasks, recipe, seeds, place)
+        objective = exact = risk_of(tasks, recipe)
+        if recipe.batch is not None:
+            objective = risk_of(tasks, recipe, [torch.Generator(place).manual_seed(2**32 + seed) for seed in seeds])
         point = initial_directions(seeds, heads, tasks[0].n, recipe.code).to(place, dtype)
-        step = adam(recipe.learning_rate) if recipe.optimiser == "adam" else gradient_descent(recipe.learning_rate)
+        step = adam(recipe.learning_rate) if recipe.optimiser == "adam" else partial(mul, recipe.learning_rate)
         frames, risks = [point.clone()], [exact(point)]
 
         def evaluate(directions: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,8 +114,8 @@ def train(
         for update, _ in enumerate(descent(evaluate, point, step, recipe.updates, recipe.name, progress), 1):
             if update % recipe.updates_per_epoch == 0:  # only here, so that a GPU need not wait at every step
                 if not point.abs().amax() < DIVERGED:
-                    advice = f"try a smaller learning rate than {recipe.learning_rate}"
-                    raise FloatingPointError(f"training with {recipe.name} diverged before update {update}; {advice}")
+                    found = f"training with {recipe.name} diverged before update {update}"
+                    raise FloatingPointError(f"{found}; try a smaller learning rate than {recipe.learning_rate}")
                 frames.append(point.clone())
                 risks.append(exact(point))
     risk = torch.stack(risks).cpu()
@@ -131,15 +127,7 @@ def minimise(
     progress: bool = True,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Adam on any objective (rows, ...) -> (rows,): what the rows become, and their risk, (updates + 1, rows)."""
-    point = start.detach().clone()
-
-    def evaluate(at: Tensor) -> tuple[Tensor, Tensor]:
-        leaf = at.detach().requires_grad_()
-        with torch.enable_grad():
-            value = objective(leaf)
-            (gradient,) = torch.autograd.grad(value.sum(), leaf)
-        return value.detach(), gradient
-
+    point, evaluate = start.detach().clone(), partial(with_slope, objective)
     with one_thread_per_process(), torch.no_grad():
         history = list(descent(evaluate, point, adam(learning_rate), updates, label, progress))
         return point, torch.stack([*history, objective(point)])
@@ -153,11 +141,6 @@ def descent(
         value, gradient = evaluate(point)
         point -= step(gradient)
         yield value
-
-
-def gradient_descent(rate: float) -> Callable[[Tensor], Tensor]:
-    """Plain gradient descent: gradient -> step."""
-    return lambda gradient: rate * gradient
 
 
 def adam(rate: float, decay: tuple[float, float] = (0.9, 0.999), floor: float = 1e-8) -> Callable[[Tensor], Tensor]:
@@ -177,13 +160,17 @@ def adam(rate: float, decay: tuple[float, float] = (0.9, 0.999), floor: float = 
     return step
 
 
-def population_risk(tasks: Sequence[Parity], recipe: Recipe) -> PopulationRisk | SampledAttentionRisk:
-    """The exact risk that a recipe minimises, or would minimise if its batches were infinite."""
-    temperature = recipe.temperature_at(tasks[0].n)
+def risk_of(tasks: Sequence[Parity], recipe: Recipe, generators: Sequence[torch.Generator] = ()) -> Risk:
+    """What a recipe minimises: on minibatches from a generator per seed, or exactly, as if batches were infinite."""
+    temperature, own = recipe.temperature_at(tasks[0].n), recipe.head if callable(recipe.head) else None
+    data: dict[str, Any] = {"batch": recipe.batch, "cube_share": recipe.cube_share, "generators": generators}
+    if recipe.head == "product" and generators:
+        return ProductHeadRisk(tasks, temperature, recipe.code, **data)
     if recipe.head in ("sampled", "product"):
         return SampledAttentionRisk(tasks, str(recipe.loss), temperature, recipe.code)
-    own = recipe.head if callable(recipe.head) else None
     setting = (tasks, recipe.loss, temperature, recipe.smoothing, recipe.code)
+    if generators:
+        return MinibatchRisk(*setting, readout=own, **data)
     return PopulationRisk(*setting, readout=own, accuracy=recipe.accuracy)
 
 
@@ -201,16 +188,13 @@ def initial_directions(seeds: Sequence[int], heads: int, n: int = 0, code: str =
 def resolve_device(device: str) -> torch.device:
     """The torch device called ``device``; a ValueError says so when it is not there."""
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        place = torch.device(device)
-    except (RuntimeError, TypeError):
-        place = torch.device("meta")
-    if place.type not in ("cpu", "cuda"):
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    kind, _, index = str(device).partition(":")
+    if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
         raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
-    if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
+    if kind == "cuda" and int(index or 0) >= torch.cuda.device_count():
         raise ValueError(f"device {device!r} is not there: torch sees {torch.cuda.device_count()} GPUs")
-    return place
+    return torch.device(device)
 
 
 @contextmanager
@@ -224,29 +208,14 @@ def one_thread_per_process() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _minibatches(
-    tasks: Sequence[Parity], recipe: Recipe, seeds: Sequence[int], place: torch.device
-) -> MinibatchRisk | ProductHeadRisk:
-    temperature = recipe.temperature_at(tasks[0].n)
-    data: dict[str, Any] = {
-        "batch": recipe.batch,
-        "cube_share": recipe.cube_share,
-        "generators": [torch.Generator(place).manual_seed(2**32 + seed) for seed in seeds],  # not the start's stream
-    }
-    if recipe.head == "product":
-        return ProductHeadRisk(tasks, temperature, recipe.code, **data)
-    own = recipe.head if callable(recipe.head) else None
-    return MinibatchRisk(tasks, recipe.loss, temperature, recipe.smoothing, recipe.code, readout=own, **data)
-
-
 def seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """Seeds as a tuple: 0, 1, ... for a count, or those that are listed."""
-    chosen: tuple[int, ...] = ()
-    if is_whole(seeds):
-        chosen = tuple(range(min(int(seeds), MAX_SEEDS + 1)))
-    elif isinstance(seeds, Iterable) and not isinstance(seeds, str):
-        chosen = tuple(seeds)
-    if not 1 <= len(chosen) <= MAX_SEEDS or not all(is_whole(seed) and 0 <= seed < 2**32 for seed in chosen):
+    try:
+        chosen = range(whole(seeds, "seeds", 1, MAX_SEEDS)) if is_whole(seeds) else seeds
+        found = tuple(whole(seed, "seed", 0, 2**32 - 1) for seed in chosen)  # type: ignore[union-attr]
+    except (TypeError, ValueError):
+        found = ()
+    if not 1 <= len(found) <= MAX_SEEDS:
         allowed = f"a count in 1..{MAX_SEEDS} or a list of whole numbers in 0..2^32 - 1"
         raise ValueError(f"seeds must be {allowed}, got {seeds!r}")
-    return tuple(int(seed) for seed in chosen)
+    return found

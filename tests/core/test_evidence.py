@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parity_lib import evidence, record, tell, wilson
-from parity_lib.evidence import FalseSentenceError, Interval, Verdict, judge, rate, rates
+from parity_lib.evidence import FalseSentenceError, Interval, Verdict, rate, rates
 
 
 @given(st.integers(1, 500), st.data())
@@ -32,7 +32,7 @@ def test_rates_print_as_k_of_n_with_the_interval():
 
 @pytest.mark.parametrize(("successes", "trials"), [(1, 0), (-1, 3), (4, 3), (0.5, 1), ("a", 2)])
 def test_impossible_counts_are_refused(successes, trials):
-    with pytest.raises(ValueError, match="need 0 <= successes <= trials"):
+    with pytest.raises(ValueError, match="must be a whole number"):
         wilson(successes, trials)
 
 
@@ -49,23 +49,6 @@ def test_truth_values_of_any_kind_are_counted():
     assert by_recipe[["successes", "trials"]].values.tolist() == [[1, 2], [2, 2]]
     assert by_recipe["low"].tolist() == [wilson(1, 2).low, wilson(2, 2).low]
     assert rates(frame, ["recipe", "n"])["n"].tolist() == [8, 8]
-
-
-def test_verdicts_follow_the_ends_of_the_interval():
-    assert judge(wilson(64, 64), {"changed": wilson(64, 64)}).as_stated == "holds"
-    assert judge(wilson(3, 64), {"changed": wilson(9, 64)}).as_stated == "fails"
-    assert judge(wilson(32, 64), {}).as_stated == "open"  # the interval holds the threshold
-    assert judge(wilson(1, 2), {}).as_stated == "open"  # too few trials to say
-    assert judge(wilson(40, 64), {}, threshold=0.9).as_stated == "fails"
-
-
-def test_what_holds_instead_names_every_setting_that_passes():
-    passing = {"near": wilson(50, 64), "nearer": wilson(45, 64), "no": wilson(1, 64), "best": wilson(64, 64)}
-    found = judge(wilson(0, 64), passing)
-    assert str(found) == "fails: with near, nearer or best" and found.kind == "measured"
-    assert found.numbers == {"as stated": wilson(0, 64), **passing}
-    assert judge(wilson(64, 64), passing).instead == ""
-    assert judge(wilson(0, 64), {"weak": wilson(36, 64)}).instead == ""
 
 
 def test_a_verdict_says_which_word_it_does_not_know_and_what_holds_instead():

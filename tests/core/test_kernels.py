@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parity_lib import LOSSES, RECIPES, Parity, kernels, train
-from parity_lib.minibatch import Inputs, product_mean, sum_mean
+from parity_lib.kernels.minibatch import Inputs, product_mean, sum_mean
 from parity_lib.readout import Zigzag
 from parity_lib.series import trigonometric_sums
 

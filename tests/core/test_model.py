@@ -78,24 +78,6 @@ def test_smoothed_relu_tends_to_the_relu_and_has_a_gradient_at_zero():
     assert leaf.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("k", range(1, 6))
-def test_proposition_3_network_expresses_parity_with_2k_plus_2_distinct_parameters(k):
-    task = Parity.random(8, k, torch.Generator().manual_seed(k))
-    network = FFNN1.expressing(task.bits, 8)
-    x = task.cube()
-    assert torch.equal(network(x), task.labels(x).double())
-    assert network.distinct_parameters() == 2 * k + 2
-    assert network.beta.shape == (k, 8)
-
-
-@pytest.mark.parametrize("k", range(1, 6))
-def test_the_frozen_head_is_the_zigzag_with_as_many_distinct_parameters(k):
-    pooled = torch.rand(20, 4, generator=torch.Generator().manual_seed(k), dtype=torch.float64)
-    head = FFNN1.frozen(k, 0.1)
-    assert torch.allclose(head(pooled), zigzag(k * pooled[:, 0], k, 0.1), atol=1e-12)
-    assert head.distinct_parameters() == 2 * k + 2
-
-
 def test_trainable_network_starts_from_its_generator():
     first, second = (FFNN1(4, 3, 0.1, torch.Generator().manual_seed(7)) for _ in range(2))
     assert torch.equal(first.beta, second.beta) and first.beta.abs().max() <= 0.5

@@ -7,8 +7,9 @@ import pytest
 import torch
 from gradients import random_heads, value_and_gradient
 
-from parity_lib import RECIPES, EnumeratedRisk, MinibatchRisk, Parity, PopulationRisk, train
+from parity_lib import RECIPES, EnumeratedRisk, MinibatchRisk, Parity, PopulationRisk, series, train
 from parity_lib.losses import find_loss
+from parity_lib.readout import Zigzag
 from parity_lib.series import fourier_series
 
 TASK = Parity(10, (2, 5, 9))
@@ -41,19 +42,19 @@ def test_any_loss_and_any_read_out_have_an_exact_risk(loss, readout):
     found = value_and_gradient(risk, heads)
     tolerance = 2e-3 if loss == "squared_hinge" else 1e-8
     assert torch.allclose(found[1], exact[1], atol=tolerance)
-    assert float((found[0] - exact[0]).abs().max()) <= risk.error_bound + 1e-12
+    assert float((found[0] - exact[0]).abs().max()) <= risk.error_estimate + 1e-12
 
 
 def test_a_smooth_loss_is_known_as_smooth_and_a_kinked_one_as_kinked():
     smooth, kinked = (PopulationRisk(Parity(20, (2, 5, 9)), loss, 0.5) for loss in (cauchy, absolute))
-    assert smooth.error_bound <= 1e-12 and smooth.frequencies < 1000
-    assert 1e-12 < kinked.error_bound < 1e-3
+    assert smooth.error_estimate <= 1e-12 and smooth.frequencies < 1000
+    assert 1e-12 < kinked.error_estimate < 1e-3
 
 
 def test_a_loss_that_jumps_has_no_bound_and_is_summed_over_the_inputs_where_they_are_few():
-    assert PopulationRisk(TASK, zero_one, frequencies=500).error_bound == math.inf
+    assert PopulationRisk(TASK, zero_one, frequencies=500).error_estimate == math.inf
     risk = PopulationRisk(TASK, zero_one)
-    assert risk.over_inputs and risk.error_bound == 0
+    assert risk.over_inputs and risk.error_estimate == 0
 
 
 def test_minibatches_take_any_loss_and_any_read_out():
@@ -90,13 +91,28 @@ def the_read_out_itself(y, p):
 @pytest.mark.parametrize("frequencies", [50, 1000, 16_384])
 def test_the_bound_covers_what_lies_beyond_the_last_coefficient(frequencies):
     """A kink of the slope by J at the middle of a period T has the coefficients J T / (2 pi^2 m^2), all of one sign."""
-    series = fourier_series(find_loss(the_read_out_itself), lambda s, k: (s - k / 2).abs(), 2)
+    bounds = fourier_series(find_loss(the_read_out_itself), lambda s, k: (s - k / 2).abs(), 2)
     exact = 2 * 3 / (2 * math.pi**2) / (frequencies + 0.5)  # the sum over all m beyond, to its third digit
-    assert exact <= float(series.tail[frequencies]) <= 1.1 * exact
+    assert exact <= float(bounds.tail[frequencies]) <= 1.1 * exact
     task, weights = Parity(2, (1, 2)), torch.tensor([[1.0, 1.0]], dtype=torch.float64)  # half of the inputs sit on it
     risk = PopulationRisk(task, the_read_out_itself, readout=lambda s, k: (s - k / 2).abs(), frequencies=frequencies)
     error = float((risk.of_weights(weights) - 0.5).abs())
-    assert 0.4 * risk.error_bound < error <= risk.error_bound
+    assert 0.4 * risk.error_estimate < error <= risk.error_estimate
+
+
+@pytest.mark.parametrize(("loss", "smoothing"), [("hinge", 0.01), ("hinge", 0.0), ("squared_hinge", 0.0)])
+def test_a_transform_four_times_as_fine_confirms_the_bound(monkeypatch, loss, smoothing):
+    """What is taken for granted beyond the last coefficient of the transform is more than what is found there."""
+    coarse = fourier_series(find_loss(loss), Zigzag(smoothing), 3).tail
+    monkeypatch.setattr(series, "MAX_FREQUENCIES", 4 * series.MAX_FREQUENCIES)
+    fine = fourier_series.__wrapped__(find_loss(loss), Zigzag(smoothing), 3).tail[: len(coarse)]
+    assert (fine <= coarse).all() and (fine >= 0.8 * coarse).all()
+
+
+def test_aliasing_of_coefficients_that_fall_like_one_over_m_squared_adds_less_than_c_over_n():
+    m, folds = torch.arange(1, 1024, dtype=torch.float64), torch.arange(1, 4000, dtype=torch.float64) * 4096
+    folded = (1 / (folds - m.unsqueeze(1)) ** 2 + 1 / (folds + m.unsqueeze(1)) ** 2).sum()  # on the first quarter
+    assert float(folded) * 4096 == pytest.approx(4 - math.pi, abs=2e-3)  # so 4C/N beyond and this make less than 5C/N
 
 
 @pytest.mark.parametrize(

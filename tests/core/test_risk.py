@@ -144,7 +144,7 @@ def test_the_error_stays_within_the_stated_bound(loss, n, temperature, smoothing
     value, gradient = value_and_gradient(risk, directions)
     exact = EnumeratedRisk(task, loss, temperature, smoothing)(directions)
     assert gradient.isfinite().all()
-    assert float((value - exact).abs().max()) <= risk.error_bound + 1e-12
+    assert float((value - exact).abs().max()) <= risk.error_estimate + 1e-12
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "sigmoid_hinge", "logistic"])
@@ -253,16 +253,16 @@ def test_frequencies_follow_the_requested_accuracy():
     task = Parity(10, (2, 5, 9))
     loose, tight = (PopulationRisk(task, "squared_hinge", accuracy=a) for a in (1e-3, 1e-6))
     assert loose.frequencies < tight.frequencies
-    assert loose.error_bound <= 1e-3 and tight.error_bound <= 1e-6
+    assert loose.error_estimate <= 1e-3 and tight.error_estimate <= 1e-6
     assert PopulationRisk(task, "sigmoid_hinge").frequencies < 200
-    assert PopulationRisk(task, "hinge").over_inputs and PopulationRisk(task, "hinge").error_bound == 0
+    assert PopulationRisk(task, "hinge").over_inputs and PopulationRisk(task, "hinge").error_estimate == 0
     longer = PopulationRisk(Parity(20, (2, 5, 9)), "hinge")
-    assert longer.frequencies == MAX_FREQUENCIES and 1e-5 < longer.error_bound < 1e-3
+    assert longer.frequencies == MAX_FREQUENCIES and 1e-5 < longer.error_estimate < 1e-3
     tail = fourier_series(find_loss("hinge"), Zigzag(0.01), 3).tail
     assert tail[100] > tail[1000]
 
 
-def test_sampled_risk_estimates_the_population_risk():
+def test_minibatches_estimate_the_population_risk():
     task = Parity(23, (3, 11, 22))
     heads = random_heads(3, 3, seed=2, norm=4.0)
     generators = [torch.Generator().manual_seed(seed) for seed in range(3)]
@@ -333,11 +333,11 @@ def test_bad_settings_are_refused_in_one_sentence(build, sentence):
 
 
 @pytest.mark.parametrize("weights", [[100.0] * 8, [-1.0] * 8, [3, -1.0, 0, 0, 0, 0, 0, 0], [0.3] * 8])
-def test_weights_that_are_not_those_of_heads_are_refused_by_the_series(weights):
-    for risk in (PopulationRisk(Parity(8, (1, 4)), "tanh"), PopulationRisk(Parity(8, (1, 4)), "hinge")):
-        with pytest.raises(ValueError, match="weights must not be negative and must sum to k = 2"):
+def test_weights_that_are_not_those_of_heads_are_refused(weights):
+    task = Parity(8, (1, 4))
+    for risk in (PopulationRisk(task, "tanh"), PopulationRisk(task, "hinge"), EnumeratedRisk(task, "tanh")):
+        with pytest.raises(ValueError, match="weights must be finite, must not be negative and must sum to k = 2"):
             risk.of_weights(torch.tensor(weights, dtype=torch.float64))
-    assert EnumeratedRisk(Parity(8, (1, 4)), "tanh").of_weights(torch.tensor(weights).double()).isfinite()
 
 
 def test_settings_of_numpy_and_torch_are_numbers():
@@ -360,4 +360,4 @@ def test_the_worked_example_of_the_book():
     assert float(risk.of_weights(weights)) == pytest.approx(17 / 9, abs=1e-6)
     smooth, kinked = (PopulationRisk(Parity(20, (8, 11, 18)), loss) for loss in ("sigmoid_hinge", "squared_hinge"))
     assert (smooth.frequencies, kinked.frequencies) == (121, 1261)
-    assert smooth.error_bound < 1e-12 and kinked.error_bound < 1e-5
+    assert smooth.error_estimate < 1e-12 and kinked.error_estimate < 1e-5

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parity_lib import LOSSES, Parity, soft_attention, zigzag
-from parity_lib.sampled_heads import CosineHeadRisk, ProductHeadRisk, SampledAttentionRisk, log_permanent
+from parity_lib.sampled_heads import ProductHeadRisk, SampledAttentionRisk, log_permanent
 
 
 def permanent_by_permutations(matrix):
@@ -65,20 +65,6 @@ def test_the_product_head_has_the_same_expectation():
     assert float(exact) == pytest.approx(float(enumerated), abs=1e-12)
     whole = ProductHeadRisk(task, batch=2**8, generators=[torch.Generator()], cube_share=1.0)
     assert float(whole(heads)) == pytest.approx(float(enumerated), abs=1e-12)
-
-
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_the_cosine_head_has_a_risk_of_one_term(k):
-    tasks = [Parity.random(9, k, torch.Generator().manual_seed(seed)) for seed in range(3)]
-    heads = random_heads(3, k, seed=k, norm=4.0)
-    x = tasks[0].cube()
-    read = soft_attention(heads, 9, 0.7).sum(1) @ x.T  # (rows, inputs)
-    labels = torch.stack([task.labels(x) for task in tasks])
-    enumerated = (1 - labels * (torch.pi * read).cos()).mean(1)
-    exact = CosineHeadRisk(tasks, 0.7)
-    assert torch.allclose(exact(heads), enumerated, atol=1e-12)
-    assert float(CosineHeadRisk(tasks[1], 0.7)(heads[1])) == pytest.approx(float(enumerated[1]), abs=1e-12)
-    assert_gradient_matches_differences(exact, heads, tolerance=1e-7)
 
 
 @pytest.mark.parametrize("code", ["circle", "powers"])

@@ -46,14 +46,14 @@ def test_random_parities_are_uniform_over_positions():
         (2.0, (1,), "n must be a whole number of at least 2, got 2.0"),
         (float("nan"), (1,), "n must be a whole number of at least 2, got nan"),
         ("20", (1,), "n must be a whole number of at least 2, got '20'"),
-        (20, (), "bits must name at least one position in 1..20, got none"),
-        (20, 8, "bits must be a list of positions in 1..20, got 8"),
+        (20, (), "bits must be distinct positions in 1..20, got ()"),
+        (20, 8, "bits must be distinct positions in 1..20, got 8"),
         (20, (8, 8, 18), "bits must be distinct positions in 1..20, got (8, 8, 18)"),
         (20, (0, 8), "bits must be distinct positions in 1..20, got (0, 8)"),
         (20, (8, 21), "bits must be distinct positions in 1..20, got (8, 21)"),
         (20, (8, 1.5), "bits must be distinct positions in 1..20, got (8, 1.5)"),
         (20, (8, float("nan")), "bits must be distinct positions in 1..20, got (8, nan)"),
-        (3, (1, 2, 3, 4), "bits must be at most n = 3 positions, got 4"),
+        (3, (1, 2, 3, 4), "bits must be distinct positions in 1..3, got (1, 2, 3, 4)"),
     ],
 )
 def test_bad_tasks_are_refused_in_one_sentence(n, bits, sentence):

@@ -9,7 +9,7 @@ import torch
 
 from parity_lib import RECIPES, Parity, Recipe, progress, soft_attention, train
 from parity_lib.attention import aligned_directions, positional_code
-from parity_lib.recipes import budget, find_recipe
+from parity_lib.recipes import budget
 from parity_lib.training import (
     adam,
     committed,
@@ -183,18 +183,20 @@ def test_progress_goes_to_whoever_listens(monkeypatch):
     [
         (lambda: train(LEFT, "figure3"), "unknown recipe 'figure3'; known: theory, figure2,"),
         (lambda: train(LEFT, "theory", seeds=0), "seeds must be a count in 1..100000 or a list of whole numbers"),
+        (lambda: train(LEFT, "theory", seeds=[3, 4, 3]), "give one task, or one per seed (3), got 1, 2 distinct runs"),
+        (lambda: train([LEFT, LEFT], "theory", seeds=[3, 3]), "give one task, or one per seed (2), got 2, 1"),
         (lambda: train(LEFT, "theory", seeds=[-1]), "seeds must be a count in 1..100000 or a list of whole numbers"),
         (lambda: train([LEFT, LEFT], "theory", seeds=3), "give one task, or one per seed (3), got 2"),
         (lambda: train(LEFT, "theory", heads=0), "heads must be a whole number of at least 1, got 0"),
-        (lambda: train(LEFT, "theory", dtype=torch.int32), "dtype must be torch.float64 or torch.float32"),
+        (lambda: train(LEFT, "theory", dtype=torch.int32), "unknown dtype torch.int32; known: torch.float64"),
         (lambda: train(LEFT, "theory", device="tpu"), "device must be auto, cpu, cuda or cuda:N, got 'tpu'"),
         (lambda: train(LEFT, "theory", device="mps"), "device must be auto, cpu, cuda or cuda:N, got 'mps'"),
         (lambda: resolve_device("cuda:99"), "device 'cuda:99' is not there: torch sees"),
-        (lambda: find_recipe(""), "unknown recipe ''"),
+        (lambda: train(LEFT, ""), "unknown recipe ''"),
         (lambda: replace(RECIPES["theory"], loss="l2"), "unknown loss 'l2'"),
-        (lambda: replace(RECIPES["theory"], optimiser="sgd"), "optimiser must be adam or gd, got 'sgd'"),
+        (lambda: replace(RECIPES["theory"], optimiser="sgd"), "unknown optimiser 'sgd'; known: adam, gd"),
         (lambda: replace(RECIPES["theory"], learning_rate=-1.0), "learning_rate must be a positive finite number"),
-        (lambda: replace(RECIPES["theory"], head="cosine"), "head must be one of zigzag, sampled, product"),
+        (lambda: replace(RECIPES["theory"], head="cosine"), "unknown head 'cosine', which is no function"),
         (lambda: replace(RECIPES["product-head"], batch=None), "the product head trains on batches"),
         (lambda: replace(RECIPES["theory"], epochs=0), "epochs must be a whole number of at least 1, got 0"),
         (lambda: replace(RECIPES["theory"], temperature=0.0), "temperature must be a positive finite number"),

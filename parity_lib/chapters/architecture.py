@@ -1,7 +1,5 @@
 """The model, and what it can express (paper, sections 2.2 and 3: eq. 2, Proposition 3)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import combinations
@@ -14,7 +12,7 @@ from torch import Tensor
 from ..attention import aligned_directions, embed, head_matrices, literal_prediction, position_weights, soft_attention
 from ..evidence import Verdict
 from ..losses import LOSSES
-from ..readout import FFNN1, zigzag
+from ..readout import FFNN1, zigzag, zigzag_weights
 from ..risk import PopulationRisk, aligned_hard_risk
 from ..task import Parity
 from .store import kept
@@ -51,6 +49,27 @@ def zigzags(k: int, smoothings: Sequence[float]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def network_reading(inputs: int, read: Sequence[int], weight: float, k: int, smoothing: float = 0.0) -> FFNN1:
+    """Eq. 2 as a network: k neurons that all read ``weight`` times the sum of some inputs, counted from 1.
+
+    Proposition 3's network for the parity of B reads the bits of B with weight 1, the transformer's head the first
+    of the four numbers of the mean v* with weight k.
+    """
+    network = FFNN1(inputs, k, smoothing)
+    with torch.no_grad():
+        network.beta[:, [place - 1 for place in read]] = weight
+        network.bias.copy_(0.5 - torch.arange(1, k + 1))
+        network.alpha.copy_(zigzag_weights(k))
+        network.offset.fill_(1)
+    return network
+
+
+def distinct_parameters(network: FFNN1) -> int:
+    """Distinct numbers the network needs, counted role by role; absent edges (zeros) are free."""
+    edges = network.beta[network.beta != 0]
+    return sum(len(role.unique()) for role in (edges, network.bias, network.alpha, network.offset))
+
+
 @kept
 def proposition_3(n: int, max_k: int, sets: int) -> pd.DataFrame:
     """Proposition 3 on all :math:`2^n` inputs, for random sets B: ``k``, ``model``, ``parameters``, ``risk``.
@@ -64,9 +83,9 @@ def proposition_3(n: int, max_k: int, sets: int) -> pd.DataFrame:
         for _ in range(sets):
             task = Parity.random(n, k, generator)
             inputs = task.cube()
-            labels, network = task.labels(inputs), FFNN1.expressing(task.bits, n)
+            labels, network = task.labels(inputs), network_reading(n, task.bits, 1, k)
             matrices = head_matrices(aligned_directions(task.bits, n))
-            sizes = network.distinct_parameters(), matrices.numel() + FFNN1.frozen(k).distinct_parameters()
+            sizes = distinct_parameters(network), matrices.numel() + distinct_parameters(network_reading(4, [1], k, k))
             outputs = network(inputs), literal_prediction(inputs, matrices, k, 1e-6, 0.0)
             for model, size, output in zip(("network", "transformer"), sizes, outputs, strict=True):
                 risk = LOSSES["squared_hinge"](labels, output).mean()
@@ -146,7 +165,7 @@ def other_data(n: int, noise: float) -> pd.DataFrame:
     """
     cube = Parity(n, (1, 2)).cube()
     task, copied = Parity(n, (1, 3)), Parity(n, (2, 3))
-    network, blind = FFNN1.expressing(task.bits, n), FFNN1.expressing(copied.bits, n)
+    network, blind = network_reading(n, task.bits, 1, 2), network_reading(n, copied.bits, 1, 2)
     even = torch.ones(len(cube), dtype=torch.float64)
     biased = 0.9 ** cube.sum(-1) * 0.1 ** (n - cube.sum(-1))
     equal = (cube[:, 0] == cube[:, 1]).double()  # the first two bits always agree

@@ -49,6 +49,21 @@ def xor(x: Tensor) -> Tensor:
     return parity(x[..., :2])
 
 
+def inner_product(x: Tensor) -> Tensor:
+    """The parity of x1 x2, x3 x4, ...; average sensitivity n/2 for even n, all of it nonlinear."""
+    return parity(x[..., 0:-1:2] * x[..., 1::2])
+
+
+def multiple_of_three(x: Tensor) -> Tensor:
+    """1 if the number of ones is a multiple of 3; average sensitivity about 2n/3."""
+    return (x.sum(-1) % 3 == 0).to(x.dtype)
+
+
+def parity_and(x: Tensor) -> Tensor:
+    """PARITY, turned round where the first two bits are ones; average sensitivity n - 1."""
+    return (x.sum(-1) + x[..., 0] * x[..., 1]) % 2
+
+
 def k_parity(task: Parity) -> Function:
     """The parity of the k bits of a task, on the {0, 1} scale; average sensitivity k."""
     return lambda x: parity(x[..., list(task.indices)])
@@ -71,6 +86,9 @@ FUNCTIONS: dict[str, Function] = {
     "MEAN": mean,
     "MAJORITY": majority,
     "XOR": xor,
+    "INNER PRODUCT": inner_product,
+    "MOD 3": multiple_of_three,
+    "PARITY + AND": parity_and,
 }
 EASY = ("FIRST", "MEAN", "MAJORITY")
 

@@ -11,11 +11,10 @@ with :math:`G_i = \sum_j \gamma^{(i)}_j x_j (p_j - \mu_i)` and
 :math:`K_i = \sum_j \gamma^{(i)}_j (x_j - \bar x_i)(p_j - \mu_i)(p_j - \mu_i)^T`. Over a ball around a point the
 Hessian's eigenvalues are enclosed in [m, L]; where an input may sit on the hinge's kink, all of its one-sided second
 derivatives are inside the enclosure. If m > 0 and the gradient at the point is shorter than m r, the ball holds exactly
-one stationary point, a strict minimum, and gradient descent with a step below 2/L contracts towards it: a start in the
-ball never leaves it. Nothing here uses the rest of the package.
+one stationary point, a strict minimum, and gradient descent with a step below :math:`2/(L + |\nabla R|/r)` maps the
+ball into itself and contracts towards that point: a start in the ball never leaves it. Nothing here uses the rest of
+the package.
 """
-
-from __future__ import annotations
 
 import math
 from dataclasses import dataclass
@@ -56,7 +55,8 @@ class Certificate:
     curvature_high: float
     """and at most this, L."""
     step: float
-    """Gradient descent on the heads a themselves with a step up to this, below 2 tau^2 / L, stays in the ball."""
+    """Gradient descent on the heads a themselves with a step up to this, below 2 tau^2 / (L + gradient / radius), maps
+    the ball into itself."""
     chance: float
     """The paper's random start lies in the ball with at least this probability (0 if its circle misses the ball)."""
     holds: bool
@@ -89,9 +89,8 @@ def certify(trap: Trap) -> Certificate:
         value, _, hessian = _enclose(trap, centre, radius)
         low, high = _eigenvalues(hessian)
         holds = bool(low > 0 and gradient.b < (low * radius).a)
-        shift = gradient / low if holds else iv.mpf(0)  # how far the stationary point may be from the centre
-        step = 2 * (iv.mpf(trap.c1) / trap.n) ** 2 / high * iv.mpf("0.999")
-        chance = _chance(trap, centre, radius - 2 * shift) if holds else 0.0
+        step = 2 * (iv.mpf(trap.c1) / trap.n) ** 2 / (high + gradient / radius) * iv.mpf("0.999")
+        chance = _chance(trap, centre, radius) if holds else 0.0
         return Certificate(
             _low(value), _high(value), _high(gradient), _low(low), _high(high), _low(step), chance, holds
         )

@@ -12,8 +12,6 @@ ReLUs clip what it read to ±1. The idea of reading the parity at the position t
 Chiang and Cholak's constructions; the weights are ours.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -8,8 +8,6 @@ are those of s. The lemmas are in :mod:`parity_lib.chapters.lemmas`, a proof of 
 :mod:`parity_lib.chapters.certificate`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -235,11 +233,6 @@ def ends(found: pd.DataFrame) -> pd.DataFrame:
     return found.groupby(["k", "smoothing", "end"]).size().unstack(fill_value=0).rename_axis(columns=None).reset_index()
 
 
-def agreement(found: pd.DataFrame) -> Rate:
-    """How often a run is solved just when the label-free force alone melts its heads."""
-    return rate(found["melted"] == found["solved"])
-
-
 def uniform_bend(n: int, k: int, smoothing: float) -> float:
     r"""Curvature of the label-free part at uniform attention, for heads that move together.
 
@@ -379,13 +372,11 @@ def slow_descent(n: int, updates: int, step: float) -> pd.DataFrame:
 def risk_floor(k: int, smoothing: float, n: int) -> float:
     r"""A number above 0 below which no heads can bring the risk, for smoothing above 0 (dossier of Theorem 5).
 
-    Odd k: the prediction on 0...0 is below its label 1 whatever the heads. k = 2: some bit has a weight of at most 1,
-    and on the input with a one there alone the prediction exceeds -1 by at least :math:`4\sqrt{9/4 + b} - 6`.
+    Odd k: the prediction on 0...0 is below its label 1 whatever the heads. Even k: some bit has a weight of at most 1,
+    and on the input with a one there alone the prediction exceeds -1 by at least :math:`\min(2, b/(k - 1/2))`.
     """
-    if k == 2:
-        return (4 * math.sqrt(2.25 + smoothing) - 6) ** 2 / 2**n
     if k % 2 == 0:
-        raise ValueError(f"the floor is proved for odd k and for k = 2, got {k!r}")
+        return (1 / 8 if k == 2 else 2.0**-n) * min(2.0, smoothing / (k - 0.5)) ** 2
     z = np.arange(k) + 0.5
     rising = 4 * smoothing / (1 + np.sqrt(1 + smoothing / z**2))
     chance = 0.5 if k == 1 else 2.0**-n  # with one head no sum is below 0
@@ -394,7 +385,7 @@ def risk_floor(k: int, smoothing: float, n: int) -> float:
 
 def floors(found: pd.DataFrame, n: int) -> pd.DataFrame:
     """The proved floor of the risk beside the least risk that any run of a map reached, by ``k`` and ``smoothing``."""
-    least = found[(found["k"] == 2) | (found["k"] % 2 == 1)].groupby(["k", "smoothing"])["risk"].min().reset_index()
+    least = found.groupby(["k", "smoothing"])["risk"].min().reset_index()
     proved = [risk_floor(int(k), b, n) for k, b in zip(least["k"], least["smoothing"], strict=True)]
     return least.rename(columns={"risk": "least"}).assign(floor=proved)
 
@@ -405,7 +396,7 @@ def floors(found: pd.DataFrame, n: int) -> pd.DataFrame:
 def parity_terms(risk: PopulationRisk, directions: Tensor) -> tuple[Tensor, Tensor]:
     """The parity signal of one set of heads, frequency by frequency: omega (M,) and its terms (M,)."""
     weights = position_weights(soft_attention(directions, risk.n, risk.temperature), risk.k)
-    half = risk.series.half_frequencies
+    half = math.pi / risk.series.period * torch.arange(1, risk.frequencies + 1, dtype=torch.float64)
     angles = half.unsqueeze(1) * weights
     on_bits = torch.zeros(risk.n, dtype=torch.bool)
     on_bits[list(risk.tasks[0].indices)] = True
@@ -476,19 +467,33 @@ def certificate_table(found: pd.DataFrame) -> pd.DataFrame:
             "n": r.n, "B": f"{{{r.bits.replace(' ', ', ')}}}", "b": r.smoothing, "c1": r.c1, "radius": r.radius,
             "risk in the ball": f"{r.risk_low:.4f} to {r.risk_high:.4f}",
             "curvature": f"{r.curvature_low:.4f} to {r.curvature_high:.4f}",
-            "gradient at the centre": f"below {r.gradient:.0e}", "steps up to": f"{r.step:.2f}",
+            "gradient at the centre": f"below {np.ceil(1e16 * r.gradient):.0f}·10⁻¹⁶", "steps up to": f"{r.step:.2f}",
         }
         for r in found.itertuples()
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def judge_convergence(confirmed: pd.DataFrame, certificates: pd.DataFrame, threshold: float = 0.5) -> Verdict:
-    """Theorem 5's convergence for every k, from :func:`confirm`; what is certified stands in the numbers."""
+def judge_traps(certificates: pd.DataFrame) -> Verdict:
+    """Theorem 5's convergence without a chance of failure: refuted by a certified trap that a random start can hit."""
+    proven = certificates[certificates["holds"] & (certificates["chance"] > 0) & (certificates["risk_low"] > 1)]
+    if proven.empty:
+        return Verdict("open", "certified", {})
+    numbers = {
+        f"{r.trap}, n = {r.n}, b = {r.smoothing:g}": {
+            "risk above": r.risk_low, "steps up to": r.step, "chance of the start at least": r.chance,
+        }
+        for r in proven.itertuples()
+    }  # fmt: skip
+    instead = "with positive probability the risk stays above the numbers given; the map counts how often it does"
+    return Verdict("fails", "certified", numbers, instead)
+
+
+def judge_convergence(confirmed: pd.DataFrame, threshold: float = 0.5) -> Verdict:
+    """Theorem 5's convergence for every k, from :func:`confirm`."""
     found = {int(k): rate(part["solved"]) for k, part in confirmed.groupby("k")}
     passing = [k for k, share in found.items() if share.low > threshold]
-    numbers: dict[str, Rate | float] = {f"k = {k}, best setting": share for k, share in found.items()}
-    numbers |= {f"certified trap, {r.trap}: risk above": r.risk_low for r in certificates.itertuples() if r.holds}
+    numbers = {f"k = {k}, best setting": share for k, share in found.items()}
     if len(passing) == len(found):
         return Verdict("holds", "measured", numbers)
     b = confirmed.groupby("k")["smoothing"].first()
@@ -507,6 +512,6 @@ def judge_rate(floors: pd.DataFrame, descent: pd.DataFrame) -> Verdict:
         "update x risk, last three quarters": float(late.median()), "it changes by": change,
     }  # fmt: skip
     if (floors["floor"] > 0).all() and (floors["least"] >= floors["floor"]).all() and change < 0.1:
-        instead = "with b > 0 the risk cannot reach 0; with b = 0 it falls like 1/t in the easiest case"
+        instead = "with b > 0 the risk cannot reach 0; with b = 0 no rate is geometric, for bits apart at best 1/t"
         return Verdict("fails", "proved", numbers, instead)
     return Verdict("open", "measured", numbers)

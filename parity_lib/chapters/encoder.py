@@ -26,7 +26,7 @@ from .encoder_reference import HEADS, shapes, views
 
 # The one choice of an engine: the fused steps, or the reference where numba is not there.
 predict = encoder_reference.predict if numba is None else encoder_kernel.predict
-blowups = encoder_reference.blowups if numba is None else encoder_kernel.blowups
+look = encoder_reference.look if numba is None else encoder_kernel.look
 train_steps = encoder_reference.train_steps if numba is None else encoder_kernel.train_steps
 
 DATA_SEED = 2**41  # a model's inputs come from another stream than its start
@@ -196,6 +196,9 @@ class Settings:
     noise : float
         Gaussian noise on the weights (not the positions) at which slopes are taken; it grows from 0 to this over
         the first half of the updates.
+    enough : float
+        A run that has learned stops once its mean loss over 50 updates is below this, so that runs are compared at
+        one loss and not after one time. With 0 all go on to the end.
     """
 
     steps: int = 6000
@@ -207,6 +210,7 @@ class Settings:
     position_scale: float = 0.1
     free_bits: int = 0
     noise: float = 0.0
+    enough: float = 0.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.finish <= self.least <= self.steps:
@@ -283,6 +287,8 @@ def train_encoder(
             ending = min(ending, max(done, settings.least - settings.finish))
         if keep_every and done % keep_every == 0:
             frames.append(row.copy())
+        if learned < math.inf and average < settings.enough:
+            break
     if not np.isfinite(row).all():
         raise FloatingPointError(f"training diverged; try a smaller learning rate than {settings.learning_rate}")
     kept = np.stack(frames) if frames else np.empty((0, len(row)), row.dtype)
@@ -371,14 +377,20 @@ def sharpness(
     return np.array(rises, np.float64)
 
 
-def blowup(encoder: Encoder, row: np.ndarray, x: Tensor | None = None) -> float:
-    r"""How far the four layer norms magnify, :math:`E_x \prod_k \max_i 1/\mathrm{std}(u^{(k)}_i)`.
+def look_at(encoder: Encoder, row: np.ndarray, x: Tensor | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs (inputs,) on x, by default :meth:`Encoder.inputs`, and what the norms magnify by, (4, inputs)."""
+    x = encoder.inputs() if x is None else x
+    parts = [look(row, part, encoder.n, encoder.width) for part in in_parts(encoder, row, x)]
+    outputs, taus = zip(*parts, strict=True)
+    return np.concatenate(outputs), np.concatenate(taus, 1)
+
+
+def blowup(taus: np.ndarray) -> float:
+    r"""How far the four layer norms magnify, :math:`E_x \prod_k \max_i 1/\mathrm{std}(u^{(k)}_i)`, from (4, inputs).
 
     The standard deviation is the unbiased one, without epsilon. Of the second layer only the last position counts.
     """
-    x = encoder.inputs() if x is None else x
-    parts = [blowups(row, part, encoder.n, encoder.width).prod(0) for part in in_parts(encoder, row, x)]
-    return float(np.concatenate(parts).mean(dtype=np.float64))
+    return float(taus.prod(0).mean(dtype=np.float64))
 
 
 def parameter_norm(encoder: Encoder, row: np.ndarray) -> float:

@@ -1,8 +1,8 @@
-"""One fused training step of one encoder in numba: the fast path of :mod:`parity_lib.chapters.encoder` on a CPU.
+"""One fused pass through one encoder in numba, and back: the fast path of :mod:`parity_lib.chapters.encoder` on a CPU.
 
 Values, gradients and AdamW's update of the model stay in the processor's cache, which a stack of models leaves after
 the first operation. Sums may run in any order. The torch path is the reference; a test holds the two against each
-other.
+other. Loops stand where numpy would have one line: numba compiles them in a fraction of the time.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -63,7 +63,6 @@ def _first_attention(values, weights, codes):
     """
     batch, n = codes.shape
     d = values.shape[1]
-    size = d // HEADS
     attended = np.empty((batch * n, d), values.dtype)
     attention = np.empty((HEADS, batch * n, n + 1), values.dtype)
     for h in range(HEADS):
@@ -80,8 +79,37 @@ def _first_attention(values, weights, codes):
                 total = 1 / total
                 for j in range(n + 1):
                     out[j] *= total
-        attended[:, h * size : (h + 1) * size] = np.dot(attention[h], _few_values(values, n, h))
+        _put(np.dot(attention[h], _few_values(values, n, h)), h, attended)
     return attended, attention
+
+
+@compiled
+def _part(whole, h):
+    """The columns of a head, (rows, size), of a matrix (rows, d)."""
+    rows, size = len(whole), whole.shape[1] // HEADS
+    part = np.empty((rows, size), whole.dtype)
+    for r in range(rows):
+        for c in range(size):
+            part[r, c] = whole[r, h * size + c]
+    return part
+
+
+@compiled
+def _put(part, h, whole):
+    """A head's columns back into the matrix."""
+    rows, size = part.shape
+    for r in range(rows):
+        for c in range(size):
+            whole[r, h * size + c] = part[r, c]
+
+
+@compiled
+def _add(more, to):
+    """One matrix added to another, in place."""
+    rows, columns = to.shape
+    for r in range(rows):
+        for c in range(columns):
+            to[r, c] += more[r, c]
 
 
 @compiled
@@ -102,7 +130,7 @@ def _first_attention_back(slope, attention, values, codes, values_slope, scores_
     batch, n = codes.shape
     size = values.shape[1] // HEADS
     for h in range(HEADS):
-        mine = np.ascontiguousarray(slope[:, h * size : (h + 1) * size])
+        mine = _part(slope, h)
         few = _few_values(values, n, h)
         few_slope = np.dot(attention[h].T, mine)
         for c in range(size):
@@ -123,20 +151,25 @@ def _first_attention_back(slope, attention, values, codes, values_slope, scores_
 
 
 @compiled
-def _scores(q, k, n, weights):
-    """exp of the scaled scores of all 2n queries and keys, shifted as in the torch path: weights (heads, 2n, 2n)."""
-    size = q.shape[1] // HEADS
-    factor = q.dtype.type(1 / np.sqrt(size))
+def _scores(q, k, codes, weights):
+    """exp of the scaled scores of all 2n queries and keys that occur, shifted as in torch: weights (heads, 2n, 2n)."""
+    batch, n = codes.shape
+    factor = q.dtype.type(1 / np.sqrt(q.shape[1] // HEADS))
+    occurs = np.zeros(2 * n, np.bool_)
+    for b in range(batch):
+        for i in range(n):
+            occurs[codes[b, i]] = True
     for h in range(HEADS):
-        part = np.ascontiguousarray(q[:, h * size : (h + 1) * size])
-        keys = np.ascontiguousarray(k[:, h * size : (h + 1) * size])
-        scores = np.dot(part, keys.T)
+        scores = np.dot(_part(q, h), _part(k, h).T)
         for a in range(2 * n):
+            if not occurs[a]:
+                continue
             shift = -np.inf
             for j in range(n):
                 shift = max(shift, min(scores[a, 2 * j], scores[a, 2 * j + 1]) * factor)
             for b in range(2 * n):
-                weights[h, a, b] = np.exp(scores[a, b] * factor - q.dtype.type(shift))
+                if occurs[b]:
+                    weights[h, a, b] = np.exp(scores[a, b] * factor - q.dtype.type(shift))
 
 
 @compiled
@@ -153,7 +186,7 @@ def _dense(x, weight, bias):
 @compiled
 def _dense_back(slope, x, weight_slope, bias_slope):
     """Adds the slopes of weight and bias."""
-    weight_slope += np.dot(slope.T, x)
+    _add(np.dot(slope.T, x), weight_slope)
     rows, d = slope.shape
     for r in range(rows):
         for c in range(d):
@@ -210,9 +243,13 @@ def _rest(u, gain1, bias1, up_weight, up_bias, down_weight, down_bias):
     normal1, scale1 = np.empty_like(u), np.empty(rows, u.dtype)
     _normalise(u, normal1, scale1)
     middle = _affine(normal1, gain1, bias1)
-    active = np.maximum(_dense(middle, up_weight, up_bias), u.dtype.type(0))
+    active = _dense(middle, up_weight, up_bias)
+    d = u.shape[1]
+    for r in range(rows):
+        for c in range(d):
+            active[r, c] = max(active[r, c], u.dtype.type(0))
     v = _dense(active, down_weight, down_bias)
-    v += middle
+    _add(middle, v)
     normal2, scale2 = np.empty_like(u), np.empty(rows, u.dtype)
     _normalise(v, normal2, scale2)
     return normal1, scale1, middle, active, normal2, scale2, v
@@ -231,7 +268,7 @@ def _rest_back(slope, kept, layer, out):
             if active[r, c] <= 0:
                 inner[r, c] = 0
     _dense_back(inner, middle, out[6], out[7])
-    slope += np.dot(inner, layer[6])
+    _add(np.dot(inner, layer[6]), slope)
     _normalise_back(slope, layer[4], normal1, scale1, out[4], out[5])
 
 
@@ -248,11 +285,10 @@ def _second_attention(normal, gain, bias, last, in_weight, in_bias, n):
     value = np.empty((batch, d), normal.dtype)
     factor = dtype(1 / np.sqrt(size))
     for h in range(HEADS):
-        part = np.ascontiguousarray(q[:, h * size : (h + 1) * size])
-        folded[h] = np.dot(part, in_weight[d + h * size : d + (h + 1) * size])
+        plain = np.dot(_part(q, h), in_weight[d + h * size : d + (h + 1) * size])
         for b in range(batch):
             for c in range(d):
-                folded[h, b, c] *= gain[c] * factor
+                folded[h, b, c] = plain[b, c] * gain[c] * factor
             top = dtype(-np.inf)
             for j in range(n):
                 score = dtype(0)
@@ -271,7 +307,7 @@ def _second_attention(normal, gain, bias, last, in_weight, in_bias, n):
                 for c in range(d):
                     read[h, b, c] += weight * normal[b * n + j, c]
         full = _affine(read[h], gain, bias)
-        value[:, h * size : (h + 1) * size] = np.dot(full, in_weight[2 * d + h * size : 2 * d + (h + 1) * size].T)
+        _put(np.dot(full, in_weight[2 * d + h * size : 2 * d + (h + 1) * size].T), h, value)
     for b in range(batch):
         for c in range(d):
             value[b, c] += in_bias[2 * d + c]
@@ -279,22 +315,44 @@ def _second_attention(normal, gain, bias, last, in_weight, in_bias, n):
 
 
 @compiled
-def _run(row, codes, n, d, norms):
-    """Forward pass of one model; ``norms`` (4, batch), if it has rows, gets the largest 1/std at each norm."""
-    batch = len(codes)
+def _largest(u, places, out):
+    """Largest 1/std over the places of each input, the unbiased std without epsilon."""
+    d = u.shape[1]
+    for b in range(len(out)):
+        least = np.inf
+        for i in range(b * places, (b + 1) * places):
+            mean, total = 0.0, 0.0
+            for c in range(d):
+                mean += u[i, c]
+            mean /= d
+            for c in range(d):
+                total += (u[i, c] - mean) ** 2
+            least = min(least, total / (d - 1))
+        out[b] = 1 / np.sqrt(least)
+
+
+@compiled
+def _pass(row, codes, y, n, d, output, norms, slopes):
+    """One pass through one model: ``output`` (batch,) and, each if it has room, ``norms`` and ``slopes`` are written.
+
+    ``norms`` (4, batch) gets the largest 1/std at each norm, ``slopes`` (numbers,) those of the mean squared error
+    against y, which is returned. It is one function, since each that numba compiles takes seconds.
+    """
+    batch, dtype = len(codes), row.dtype.type
     position, token, at = _views(row, n, d)
     one = _layer(row, at, d)
     two = _layer(row, one[12], d)
     tokens = np.empty((2 * n, d), row.dtype)
     for i in range(n):
         for bit in range(2):
-            tokens[2 * i + bit, : d // 2] = token[bit]
-            tokens[2 * i + bit, d // 2 :] = position[i]
+            for c in range(d // 2):
+                tokens[2 * i + bit, c] = token[bit, c]
+                tokens[2 * i + bit, d // 2 + c] = position[i, c]
     q = _dense(tokens, one[0][:d], one[1][:d])
     k = np.dot(tokens, one[0][d : 2 * d].T)  # the softmax does not see a bias of the keys
     values = _dense(tokens, one[0][2 * d :], one[1][2 * d :])
     weights = np.empty((HEADS, 2 * n, 2 * n), row.dtype)
-    _scores(q, k, n, weights)
+    _scores(q, k, codes, weights)
     attended, first = _first_attention(values, weights, codes)
     u = _dense(attended, one[2], one[3])
     for b in range(batch):
@@ -309,11 +367,10 @@ def _run(row, codes, n, d, norms):
             last[b, c] = normal[b * n + n - 1, c] * one[10][c] + one[11][c]
     q2, attention, folded, read, value = _second_attention(normal, one[10], one[11], last, two[0], two[1], n)
     u2 = _dense(value, two[2], two[3])
-    u2 += last
+    _add(last, u2)
     kept2 = _rest(u2, two[4], two[5], two[6], two[7], two[8], two[9])
     final = _affine(kept2[4], two[10], two[11])
     read_weight, read_bias = row[two[12] : two[12] + d], row[two[12] + d]
-    output = np.empty(batch, row.dtype)
     for b in range(batch):
         total = read_bias
         for c in range(d):
@@ -324,48 +381,15 @@ def _run(row, codes, n, d, norms):
         _largest(kept1[6], n, norms[1])
         _largest(u2, 1, norms[2])
         _largest(kept2[6], 1, norms[3])
-    return (output, tokens, q, k, values, weights, attended, first, kept1, last, q2, attention, folded, read, value,
-            kept2, final)  # fmt: skip
-
-
-@compiled
-def _largest(u, places, out):
-    """Largest 1/std over the places of each input, the unbiased std without epsilon."""
-    d = u.shape[1]
-    for b in range(len(out)):
-        least = np.inf
-        for i in range(b * places, (b + 1) * places):
-            mean = u[i].mean()
-            least = min(least, ((u[i] - mean) ** 2).sum() / (d - 1))
-        out[b] = 1 / np.sqrt(least)
-
-
-@compiled
-def predict(row, codes, n, d):
-    """Outputs of one model, (inputs,); codes (inputs, n) hold 2 i + bit."""
-    return _run(row, codes, n, d, np.empty((0, 0), row.dtype))[0]
-
-
-@compiled
-def blowups(row, codes, n, d):
-    """The largest 1/std entering each of the four norms, (4, inputs)."""
-    norms = np.empty((4, len(codes)), row.dtype)
-    _run(row, codes, n, d, norms)
-    return norms
-
-
-@compiled
-def gradient(row, codes, y, n, d, slopes):
-    """Mean squared error of one model and its slopes (numbers,), written into ``slopes``."""
-    (output, tokens, q, k, values, weights, attended, first, kept1, last, q2, attention, folded, read, value, kept2,
-     final) = _run(row, codes, n, d, np.empty((0, 0), row.dtype))  # fmt: skip
-    batch, dtype = len(codes), row.dtype.type
+    if not len(slopes):
+        return dtype(0)
+    # and back
     size, factor = d // HEADS, dtype(1 / np.sqrt(d // HEADS))
-    slopes[:] = 0
+    for i in range(len(slopes)):
+        slopes[i] = 0
     position_slope, token_slope, at = _views(slopes, n, d)
-    one, one_slope = _layer(row, at, d), _layer(slopes, at, d)
-    two, two_slope = _layer(row, one[12], d), _layer(slopes, one[12], d)
-    read_weight = row[two[12] : two[12] + d]
+    one_slope = _layer(slopes, at, d)
+    two_slope = _layer(slopes, one[12], d)
     loss = dtype(0)
     back = np.empty((batch, d), row.dtype)
     for b in range(batch):
@@ -386,11 +410,10 @@ def gradient(row, codes, y, n, d, slopes):
     gain, gain_slope, bias_slope = one[10], one_slope[10], one_slope[11]
     q_slope = np.empty((batch, d), row.dtype)
     for h in range(HEADS):
-        mine = slice(h * size, (h + 1) * size)
-        part = np.ascontiguousarray(value_slope[:, mine])
+        part = _part(value_slope, h)
         full = _affine(read[h], gain, one[11])
         value_weight = two[0][2 * d + h * size : 2 * d + (h + 1) * size]
-        two_slope[0][2 * d + h * size : 2 * d + (h + 1) * size] += np.dot(part.T, full)
+        _add(np.dot(part.T, full), two_slope[0][2 * d + h * size : 2 * d + (h + 1) * size])
         read_slope = np.dot(part, value_weight)
         folded_slope = np.zeros((batch, d), row.dtype)
         for b in range(batch):
@@ -411,20 +434,20 @@ def gradient(row, codes, y, n, d, slopes):
                 for c in range(d):
                     normal_slope[r, c] += weight * read_slope[b, c] + score * folded[h, b, c]
                     folded_slope[b, c] += score * normal[r, c]
-        plain = np.ascontiguousarray(q2[:, mine])
+        plain = _part(q2, h)
         key_weight = two[0][d + h * size : d + (h + 1) * size]
         before = np.dot(plain, key_weight)  # folded without gain and factor
         for b in range(batch):
             for c in range(d):
                 gain_slope[c] += folded_slope[b, c] * before[b, c] * factor
                 folded_slope[b, c] *= gain[c] * factor
-        two_slope[0][d + h * size : d + (h + 1) * size] += np.dot(plain.T, folded_slope)
-        q_slope[:, mine] = np.dot(folded_slope, key_weight.T)
+        _add(np.dot(plain.T, folded_slope), two_slope[0][d + h * size : d + (h + 1) * size])
+        _put(np.dot(folded_slope, key_weight.T), h, q_slope)
     for b in range(batch):
         for c in range(d):
             two_slope[1][2 * d + c] += value_slope[b, c]
     _dense_back(q_slope, last, two_slope[0][:d], two_slope[1][:d])
-    last_slope += np.dot(q_slope, two[0][:d])
+    _add(np.dot(q_slope, two[0][:d]), last_slope)
     for b in range(batch):
         r = b * n + n - 1
         for c in range(d):
@@ -444,40 +467,71 @@ def gradient(row, codes, y, n, d, slopes):
     values_slope, scores_slope = np.zeros_like(values), np.zeros_like(weights)
     _first_attention_back(attended_slope, first, values, codes, values_slope, scores_slope)
     _dense_back(values_slope, tokens, one_slope[0][2 * d :], one_slope[1][2 * d :])
-    tokens_slope += np.dot(values_slope, one[0][2 * d :])
+    _add(np.dot(values_slope, one[0][2 * d :]), tokens_slope)
     all_q, all_k = np.empty_like(q), np.empty_like(k)
     for h in range(HEADS):
-        mine = slice(h * size, (h + 1) * size)
-        all_q[:, mine] = np.dot(scores_slope[h], np.ascontiguousarray(k[:, mine])) * factor
-        all_k[:, mine] = np.dot(scores_slope[h].T, np.ascontiguousarray(q[:, mine])) * factor
+        _put(np.dot(scores_slope[h], _part(k, h)), h, all_q)
+        _put(np.dot(scores_slope[h].T, _part(q, h)), h, all_k)
+    for r in range(2 * n):
+        for c in range(d):
+            all_q[r, c] *= factor
+            all_k[r, c] *= factor
     _dense_back(all_q, tokens, one_slope[0][:d], one_slope[1][:d])
-    one_slope[0][d : 2 * d] += np.dot(all_k.T, tokens)
-    tokens_slope += np.dot(all_q, one[0][:d]) + np.dot(all_k, one[0][d : 2 * d])
+    _add(np.dot(all_k.T, tokens), one_slope[0][d : 2 * d])
+    _add(np.dot(all_q, one[0][:d]), tokens_slope)
+    _add(np.dot(all_k, one[0][d : 2 * d]), tokens_slope)
     for i in range(n):
         for bit in range(2):
-            token_slope[bit] += tokens_slope[2 * i + bit, : d // 2]
-            position_slope[i] += tokens_slope[2 * i + bit, d // 2 :]
+            for c in range(d // 2):
+                token_slope[bit, c] += tokens_slope[2 * i + bit, c]
+                position_slope[i, c] += tokens_slope[2 * i + bit, d // 2 + c]
     return loss / batch
 
 
+def predict(row, codes, n, d):
+    """Outputs of one model, (inputs,); codes (inputs, n) hold 2 i + bit."""
+    output = np.empty(len(codes), row.dtype)
+    _pass(row, codes, output, n, d, output, _none(row, 2), _none(row, 1))
+    return output
+
+
+def look(row, codes, n, d):
+    """Outputs of one model, (inputs,), and the largest 1/std entering each of the four norms, (4, inputs)."""
+    output, norms = np.empty(len(codes), row.dtype), np.empty((4, len(codes)), row.dtype)
+    _pass(row, codes, output, n, d, output, norms, _none(row, 1))
+    return output, norms
+
+
+def gradient(row, codes, y, n, d, slopes):
+    """Mean squared error of one model and its slopes (numbers,), written into ``slopes``."""
+    return _pass(row, codes, y, n, d, np.empty(len(codes), row.dtype), _none(row, 2), slopes)
+
+
+def _none(row, dimensions):
+    return np.empty((0,) * dimensions, row.dtype)
+
+
 @compiled
+def _adam(row, mean, square, slopes, rate, long, shrink):
+    """One update of AdamW in place, with the corrections for the first updates in ``rate`` and ``long``."""
+    dtype = row.dtype.type
+    for i in range(len(row)):
+        mean[i] = dtype(0.9) * mean[i] + dtype(0.1) * slopes[i]
+        square[i] = dtype(0.999) * square[i] + dtype(0.001) * slopes[i] * slopes[i]
+        row[i] = shrink * row[i] - rate * mean[i] / (np.sqrt(square[i] * long) + dtype(1e-8))
+
+
 def train_steps(row, mean, square, done, codes, y, rates, decay, noise, n, d, losses):
     """AdamW on one model, in place: codes (steps, batch, n), y (steps, batch), rates (steps,) of the learning rate.
 
     The slopes are those at ``row + noise[step]`` where ``noise`` (steps, numbers) has rows. Returns the updates done.
     """
-    slopes, place = np.empty_like(row), np.empty_like(row)
-    dtype = row.dtype.type
-    for step in range(len(codes)):
-        place[:] = row
-        if len(noise):
-            place += noise[step]
-        losses[step] = gradient(place, codes[step], y[step], n, d, slopes)
+    slopes, dtype = np.empty_like(row), row.dtype.type
+    output, norms = np.empty(codes.shape[1], row.dtype), _none(row, 2)
+    for step, rate in enumerate(rates):
+        place = row + noise[step] if len(noise) else row
+        losses[step] = _pass(place, codes[step], y[step], n, d, output, norms, slopes)
         done += 1
-        rate, shrink = rates[step], dtype(1 - rates[step] * decay)
         short, long = dtype(rate / (1 - 0.9**done)), dtype(1 / (1 - 0.999**done))
-        for i in range(len(row)):
-            mean[i] = dtype(0.9) * mean[i] + dtype(0.1) * slopes[i]
-            square[i] = dtype(0.999) * square[i] + dtype(0.001) * slopes[i] * slopes[i]
-            row[i] = shrink * row[i] - short * mean[i] / (np.sqrt(square[i] * long) + dtype(1e-8))
+        _adam(row, mean, square, slopes, short, long, dtype(1 - rate * decay))
     return done

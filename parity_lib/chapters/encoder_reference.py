@@ -83,11 +83,14 @@ def predict(row: np.ndarray, codes: np.ndarray, n: int, d: int) -> np.ndarray:
         return forward(torch.from_numpy(row), torch.from_numpy(codes).long(), n, d)[0].numpy()
 
 
-def blowups(row: np.ndarray, codes: np.ndarray, n: int, d: int) -> np.ndarray:
-    """The largest 1/std over positions that enters each of the four norms, (4, inputs); std unbiased, no epsilon."""
+def look(row: np.ndarray, codes: np.ndarray, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs of one model, (inputs,), and the largest 1/std over positions that enters each norm, (4, inputs).
+
+    The standard deviation is the unbiased one, without epsilon.
+    """
     with torch.no_grad():
-        _, entering = forward(torch.from_numpy(row), torch.from_numpy(codes).long(), n, d)
-        return torch.stack([(1 / u.std(-1)).amax(1) for u in entering]).numpy()
+        output, entering = forward(torch.from_numpy(row), torch.from_numpy(codes).long(), n, d)
+        return output.numpy(), torch.stack([(1 / u.std(-1)).amax(1) for u in entering]).numpy()
 
 
 def gradient(row: np.ndarray, codes: np.ndarray, y: np.ndarray, n: int, d: int, slopes: np.ndarray) -> float:

@@ -1,7 +1,5 @@
 """Figure 2: which training makes heads find their bits, and how often (paper, appendix B.1)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..attention import angle_to_position
-from ..evidence import Rate, Verdict, judge, rate, rates
+from ..evidence import Rate, Verdict, rate, rates
 from ..recipes import RECIPES, Recipe
 from ..task import Parity
 from ..training import COMMITTED, Run, train
@@ -184,6 +182,19 @@ def half_way(runs: Sequence[Run]) -> pd.DataFrame:
 def largest_offset(pairs: pd.DataFrame) -> float:
     """How far, at most, a shared direction lies from the middle, in positions."""
     return float(pairs[["first", "second"]].abs().max().max()) if len(pairs) else 0.0
+
+
+def judge(stated: Rate, changed: Mapping[str, Rate], threshold: float = 0.5) -> Verdict:
+    """Verdict on a claim about success, by the ends of the intervals.
+
+    As stated it holds if its interval lies above the threshold, fails if it lies below, and is open between.
+    What holds instead names all the ``changed`` settings whose interval lies above, in the order given.
+    """
+    as_stated = "holds" if stated.low > threshold else "fails" if stated.high < threshold else "open"
+    passing = [name for name, found in changed.items() if found.low > threshold]
+    names = " or ".join(part for part in (", ".join(passing[:-1]), *passing[-1:]) if part)
+    instead = f"with {names}" if names and as_stated != "holds" else ""
+    return Verdict(as_stated, "measured", {"as stated": stated, **changed}, instead)
 
 
 def judge_fig2(outcomes: pd.DataFrame, panel: str) -> Verdict:

@@ -427,6 +427,18 @@ def judge_hard(tested: pd.DataFrame) -> Verdict:
     return Verdict("holds", "proved", numbers, instead)
 
 
+def judge_most_sets(tested: pd.DataFrame) -> Verdict:
+    """Our two bounds for fixed hard heads, ``fixed-most-sets``: a case of :func:`tested_bounds` below would refute."""
+    numbers = {
+        "cases": len(tested),
+        "below 1 - 2m/n": int((tested["risk"] < tested["linear_bound"] - 1e-9).sum()),
+        "average set below its bound": int((tested["typical_gap"] < -1e-9).sum()),
+    }
+    if numbers["below 1 - 2m/n"] or numbers["average set below its bound"]:
+        return Verdict("fails", "exact", numbers)
+    return Verdict("holds", "proved", numbers)
+
+
 # --- Soft heads ------------------------------------------------------------------------------------------------------
 
 

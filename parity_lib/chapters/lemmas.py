@@ -7,8 +7,6 @@ For Theorem 5 the paper wants a temperature :math:`\tau = c_1/n` and states, for
 ``judge_*`` says so. What is proved is on the page ``book/dossier/theorem5.md``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -470,7 +468,7 @@ def judge_constant(found: pd.DataFrame, lemma: str) -> Verdict:
     if exceeded["proved"].any():
         return Verdict("fails", "measured", numbers)
     proved_to = {int(k): Theorem5(int(k), int(k), 1.0, 1.0).smoothing_limit for k in sorted(rows["k"].unique())}
-    limits = ", ".join(f"{limit:.2g} (k = {k})" for k, limit in proved_to.items())
+    limits = ", ".join(f"{float(f'{limit:.2g}'):.0f} (k = {k})" for k, limit in proved_to.items())
     least = exceeded.loc[exceeded["smoothing"].idxmin()]
     numbers |= {"exceeded at b": float(least["smoothing"]), "there k": int(least["k"]),
                 "measured there": float(least["measured"]), "stated there": float(least["stated"])}  # fmt: skip

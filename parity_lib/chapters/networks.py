@@ -7,11 +7,8 @@ of input weights g among its k neurons, with the paper's frozen zigzag on top,
 .. math:: \hat y = 1 + \sum_{q=1}^k (-1)^q (8q - 4)\, \sigma\Big(\sum_j g_j x_j + \tfrac12 - q\Big).
 
 With :math:`g_j = \sum_i \mathrm{softmax}_j(a_i \cdot \mathrm{pos}_j)` it has 2k numbers and is the transformer with
-k heads. The *product head* :math:`\prod_i (1 - 2 v_i)` has the same 2k numbers. Chapters ``fixed_attention`` and
-``parameter_efficiency``.
+k heads. The *product head* :math:`\prod_i (1 - 2 v_i)` has the same 2k numbers. Chapter ``fixed_attention``.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence

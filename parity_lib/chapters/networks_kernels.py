@@ -5,8 +5,6 @@ results to rounding. Every inner loop runs over the examples of a batch, so that
 time; nothing is allocated inside a step. The kernels work in the type of the numbers they are given.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

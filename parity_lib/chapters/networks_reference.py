@@ -3,10 +3,8 @@ r"""Steps of stacks of small networks in torch: what the fused kernels must agre
 A stack is an array of numbers, one row a network, with Adam's two averages beside it. All functions move the rows
 in place by some steps, each row at its own rate and with its own parity, on examples that all rows share. The
 numbers of a network with one hidden layer (eq. 1) stand as ``beta`` (neurons, inputs), ``bias`` (neurons,),
-``alpha`` (neurons,), ``offset``. Chapters ``fixed_attention`` and ``parameter_efficiency``.
+``alpha`` (neurons,), ``offset``. Chapter ``fixed_attention``.
 """
-
-from __future__ import annotations
 
 from typing import Any
 

@@ -1,13 +1,11 @@
 """One run from start to end: any setting of the live page, repeated with the library."""
 
-from __future__ import annotations
-
 import pandas as pd
 import torch
 
 from ..recipes import Recipe, budget
-from ..sampled_heads import SampledAttentionRisk
-from ..training import Run, population_risk
+from ..risk import SeriesRisk
+from ..training import Run, risk_of
 
 BLIND, SIGNAL, NET = "label-free force", "parity signal", "net force"
 
@@ -37,9 +35,9 @@ def forces(run: Run) -> pd.DataFrame:
     The gradient of the exact risk, the net force, is the sum of a label-free force and the parity signal (see
     :mod:`parity_lib.risk`). Heads that sample a position have the parity signal alone.
     """
-    risk = population_risk(run.tasks, run.recipe)
+    risk = risk_of(run.tasks, run.recipe)
     parts: dict[str, object] = {SIGNAL: risk}
-    if not isinstance(risk, SampledAttentionRisk):
+    if isinstance(risk, SeriesRisk):
         parts = {NET: risk, **dict(zip((BLIND, SIGNAL), risk.forces(), strict=True))}
     frames = []
     for name, part in parts.items():

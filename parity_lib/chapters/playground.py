@@ -1,7 +1,5 @@
 """The playground: sliders that train heads while you watch, for JupyterLab and Binder (notebook ``playground``)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape

@@ -7,16 +7,16 @@ examples. At the start a head's gradient is a signal of order :math:`n^{-k}` in 
 stream is the number of examples from which on the learner names the set B.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
+from scipy.sparse.linalg import eigsh
 
 from ..attention import positional_code
-from ..evidence import Interval, Rate, rate
+from ..evidence import Interval, Rate, Verdict, rate
 from ..progress import track
 from . import networks
 from .samples_kernels import SIGNS, pair_counts, slopes
@@ -124,6 +124,28 @@ def heads_on_pairs(n: int, trial: int, code: Array, most: int) -> float:
     )
 
 
+def leading_pair(counts: Array, examples: int) -> set[int]:
+    """The two largest entries of the leading eigenvector of the moment matrix, whose diagonal tells nothing."""
+    moments = 1 - 2 * counts / examples
+    np.fill_diagonal(moments, 0)
+    start = np.random.default_rng(0).normal(size=len(moments))
+    vector = eigsh(moments, k=1, which="LA", v0=start)[1][:, 0]
+    return set(np.argsort(-np.abs(vector))[:2].tolist())
+
+
+def leading_vector(n: int, trial: int) -> float:
+    """Examples from which on the leading eigenvector of the moment matrix names a pair, looked at as for the heads.
+
+    The pair adds an eigenvalue of 1 to noise of norm :math:`2 \\sqrt{n/N}`: of order n examples should do.
+    """
+    looked = [FIRST << i for i in range((32 * n // FIRST).bit_length())]
+    bits, columns, odd = stream_of(n, 2, trial, looked[-1] // 64)
+    return least(
+        (examples, leading_pair(pair_counts(columns[:, : examples // 64], odd[: examples // 64]), examples) == bits)
+        for examples in looked[::-1]
+    )
+
+
 def batch_of(n: int, k: int, size: int) -> int:
     """A power of two near n^k / (20 d): signal and noise of a batch then stand in one ratio at every n."""
     return 1 << max(6, round(np.log2(n**k / (20 * size))))
@@ -214,6 +236,13 @@ def pairs_by_length(lengths: Sequence[int], trials: int, most: int) -> pd.DataFr
 
 
 @kept
+def leading_vectors(lengths: Sequence[int], trials: int) -> pd.DataFrame:
+    """k = 2: what the leading eigenvector of the moment matrix needs; it has a number for every position."""
+    rows = [("leading vector", 2, n, n, trial, leading_vector(n, trial)) for n in lengths for trial in range(trials)]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@kept
 def triples_by_length(lengths: Sequence[int], trials: int, most: int, subsets_to: int) -> pd.DataFrame:
     """k = 3: the same in one pass over fresh batches; all triples are tried up to n = ``subsets_to``."""
     rows = []
@@ -259,16 +288,18 @@ def pairs_by_size(n: int, sizes: Sequence[int], trials: int, most: int) -> pd.Da
 def under_noise(n: int, rates: Sequence[float], trials: int, head_examples: int, few_examples: int) -> pd.DataFrame:
     """k = 2 with labels flipped at several rates: ``learner``, ``noise``, ``trial`` and ``right``.
 
-    Heads get ``head_examples``, the largest coefficient ``few_examples``, elimination as many as it asks for.
+    Heads and the leading vector get ``head_examples``, the largest coefficient ``few_examples``, elimination as many
+    as it asks for.
     """
     rows, code = [], powers(n)
     for noise in rates:
         for trial in track(trials, f"noise {noise:g}"):
             bits, columns, odd = stream_of(n, 2, trial, head_examples // 64, noise)
             start = unit_start(2, code.shape[1], np.random.default_rng([n, trial]))
-            few = few_examples // 64
+            few, counts = few_examples // 64, pair_counts(columns, odd)
             found = {
-                "heads": set(fit_moments(pair_counts(columns, odd), head_examples, code, start)) == bits,
+                "heads": set(fit_moments(counts, head_examples, code, start)) == bits,
+                "leading vector": leading_pair(counts, head_examples) == bits,
                 "largest coefficient": best_subset(signs(columns[:, :few]), signs(odd[:few]), 2) == bits,
                 "elimination": elimination(n, trial, noise)[1],
             }
@@ -340,6 +371,28 @@ def growth(frame: pd.DataFrame, x: str, times: str | None = None, draws: int = 1
     return Interval(slope(groups), float(low), float(high))
 
 
+def blind_below(frame: pd.DataFrame) -> pd.DataFrame:
+    r"""Fewest examples at which the heads' first gradient can tell the sets apart at all: ``k``, ``n``, ``examples``.
+
+    A number of the gradient is a mean of :math:`y\,g(x)` with :math:`E g^2 \le 1`. By Parseval's identity at most N
+    parities correlate with one g by more than :math:`N^{-1/2}`, the noise of a mean over N examples. k heads of d
+    numbers ask k d such questions, so below :math:`\binom nk/(kd)` most sets leave no trace: the bound on statistical
+    queries, for a single step.
+    """
+    rows = frame.loc[frame["learner"] == "heads", ["k", "n", "numbers"]].drop_duplicates().sort_values(["k", "n"])
+    sets = [math.comb(n, k) for n, k in zip(rows["n"], rows["k"], strict=True)]
+    return rows.assign(examples=sets / (rows["k"] * rows["numbers"])).drop(columns="numbers")
+
+
 def share_right(frame: pd.DataFrame, learner: str, noise: float) -> Rate:
     """How often a learner named B at a rate of flipped labels."""
     return rate(frame.query("learner == @learner and noise == @noise")["right"])
+
+
+def judge_price(powers: Mapping[int, Interval]) -> Verdict:
+    """That k heads need of the order of n^k/d examples, from the powers that :func:`growth` finds for several k."""
+    numbers = {f"k = {k}, power of n": power for k, power in powers.items() if math.isfinite(power.high - power.low)}
+    if len(numbers) < len(powers) or any(power.high - power.low >= 1 for power in powers.values()):
+        return Verdict("open", "measured", numbers)
+    inside = all(power.low < k < power.high for k, power in powers.items())
+    return Verdict("holds" if inside else "fails", "measured", numbers)

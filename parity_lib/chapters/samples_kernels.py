@@ -1,7 +1,5 @@
 """Bit-parallel loops of the chapter ``samples``: fused with numba where it is installed, in numpy where it is not."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..kernels import compiled, numba

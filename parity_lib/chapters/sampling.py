@@ -5,8 +5,6 @@ tokens then, the risk is an average over the draws, so it is affine in every :ma
 *Heads that sample* of the dossier proves what follows from that; this module computes the quantities of the proofs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,7 +18,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from ..attention import positional_code, soft_attention
-from ..evidence import rates
+from ..evidence import Verdict, rates, wilson
 from ..recipes import RECIPES, Recipe
 from ..risk import PopulationRisk
 from ..sampled_heads import SAMPLED_LOSSES, SampledAttentionRisk, log_permanent
@@ -136,6 +134,20 @@ def unit_codes(n: int, width: int, generator: torch.Generator) -> Tensor:
     """n random codes on the unit sphere, (n, width)."""
     codes = torch.randn(n, width, generator=generator, dtype=torch.float64)
     return codes / codes.norm(dim=1, keepdim=True)
+
+
+def largest_residual(tries: int) -> float:
+    """:func:`laplacian_residual` at its largest, over random functions of one to three heads and random codes."""
+    generator, found = torch.Generator().manual_seed(FRESH), 0.0
+    for trial in range(tries):
+        heads, width, n = 1 + trial % 3, 2 + trial % 4, 4 + trial % 5
+        temperature = (0.2, 0.5, 1.0)[trial // 3 % 3]
+        codes = (1 + trial % 2) * unit_codes(n, width, generator)
+        table = torch.randn([n] * heads, generator=generator, dtype=torch.float64)
+        directions = temperature * torch.randn(heads, width, generator=generator, dtype=torch.float64)
+        function = multi_affine(table, codes, temperature)
+        found = max(found, laplacian_residual(function, directions, codes, temperature))
+    return found
 
 
 # The second: every stationary point is a strict saddle
@@ -385,3 +397,50 @@ def sampled_functions(n: int, k: int, pairs: int, updates: int, learning_rate: f
         columns = {"function": name, "seed": range(FRESH, FRESH + pairs), "risk": left.numpy()}
         parts.append(pd.DataFrame(columns).assign(learned=(left < 0.05).numpy(), by_weights=found.numpy()))
     return pd.concat(parts, ignore_index=True)
+
+
+# Verdicts
+
+
+def judge_no_minima(residual: float, places: pd.DataFrame) -> Verdict:
+    """Our first theorem: its identity on random functions, and the search for resting places of one head."""
+    pits = places["risk_of"].value_counts()
+    numbers = {
+        "identity off by at most": residual,
+        "resting places found, heads that sample": int(pits.get("sampling", 0)),
+        "the same search, heads that average": int(pits.get("averaging", 0)),
+    }
+    sound = residual < 1e-9 and "sampling" not in pits
+    return Verdict("holds" if sound else "open", "proved" if sound else "measured", numbers)
+
+
+def judge_saddles(points: pd.DataFrame, least: int = 20) -> Verdict:
+    """Our second theorem: the stationary points that Newton's method found, against the bound."""
+    steep = points["least"] <= points["bound"] * (1 - 1e-9)
+    numbers = {"stationary points": len(points), "of these at or below the bound": int(steep.sum())}
+    sound = len(points) >= least and bool(steep.all())
+    return Verdict("holds" if sound else "open", "proved" if sound else "measured", numbers)
+
+
+def judge_recovery(watched: pd.DataFrame) -> Verdict:
+    """Our third theorem: the looks at runs in training, as :func:`certificates` has them."""
+    sure = watched[watched["perm"] > 0.5]
+    numbers = {"looks beyond one half": len(sure), "of these misread": int((~sure["right"]).sum())}
+    sound = bool(sure["right"].all())
+    return Verdict("holds" if sound else "open", "proved" if sound else "measured", numbers)
+
+
+def judge_repair(table: pd.DataFrame) -> Verdict:
+    """That heads sample is the one change needed, from :func:`sufficient`."""
+    gd = table[table["optimiser"] == "gd"]
+    log, own = SAMPLED_LOSSES["log"], SAMPLED_LOSSES["squared_hinge"]
+    theorem = gd[(gd["loss"] == log) & (gd["temperature"] == "1/n")]
+    paper = gd[(gd["loss"] == own) & (gd["temperature"] == "1")]
+    asked = pd.concat([theorem, paper])
+    numbers = {
+        f"k = {row.k}, {row.loss}, temperature {row.temperature}": wilson(row.successes, row.trials)
+        for row in asked.itertuples()
+    }
+    if asked["suffices"].all():
+        return Verdict("holds", "measured", numbers)
+    return Verdict("fails" if (asked["high"] < ENOUGH).any() else "open", "measured", numbers)

@@ -19,19 +19,16 @@ from scipy.optimize import minimize
 from torch import Tensor, nn
 
 from ..progress import track
-from ..task import Parity
 from ..training import one_thread_per_process
-from . import sparse
 from .boolean import (
-    FUNCTIONS,
     Function,
     average_sensitivity,
     cube,
     find_function,
-    fourier_weights,
     from_table,
     k_parity,
     random_function,
+    signed_table,
 )
 from .constructions import CONSTRUCTED, construct
 from .encoder import (
@@ -40,9 +37,7 @@ from .encoder import (
     Settings,
     Trained,
     blowup,
-    blowups,
-    in_parts,
-    loss_of,
+    look_at,
     parameter_norm,
     predictions,
     sharpness,
@@ -53,29 +48,8 @@ from .networks import drawn_tasks
 from .store import kept
 
 CONVERGED = 1e-3  # the authors' filter
+ENOUGH = 1e-4  # loss at which a run stops
 STUDIES = Path(__file__).resolve().parents[2] / "reference" / "studies"
-
-
-# How sensitive every function is
-
-
-@kept
-def spectra(n: int) -> pd.DataFrame:
-    """Average sensitivity and Fourier weight by degree of the functions of this book, least sensitive first."""
-    x, three = cube(n), Parity(n, (1, 2, 3))
-    tables = {name: 1 - 2 * function(x) for name, function in FUNCTIONS.items()}
-    tables["AND of 3 bits"] = 1 - 2 * sparse.FUNCTIONS["AND"](x[:, :3])
-    tables["majority of 3 bits"] = 1 - 2 * sparse.FUNCTIONS["majority"](x[:, :3])
-    tables["3-parity"] = 1 - 2 * k_parity(three)(x)
-    tables["random"] = 1 - 2 * random_function(n, torch.Generator().manual_seed(0))(x)
-    frames = []
-    for name, table in tables.items():
-        weights = fourier_weights(table).numpy()
-        degree = np.arange(n + 1)
-        frames.append(
-            pd.DataFrame({"function": name, "sensitivity": weights @ degree, "degree": degree, "weight": weights})
-        )
-    return pd.concat(frames).sort_values(["sensitivity", "degree"], kind="stable", ignore_index=True)
 
 
 # Trained models, and what is measured on each
@@ -92,20 +66,22 @@ class Models:
     """Parameters, (models, numbers)."""
 
 
-def measured(encoder: Encoder, row: np.ndarray, function: Function, perturbations: int, batch: int = 64) -> dict:
-    """The metrics of one model, as columns of :class:`Models`."""
-    rises, loss = (
-        sharpness(encoder, row, function, perturbations=perturbations, batch=batch),
-        loss_of(encoder, row, function),
-    )
+def measured(
+    encoder: Encoder, row: np.ndarray, function: Function, perturbations: int, x: Tensor | None = None, batch: int = 64
+) -> dict[str, float]:
+    """The metrics of one model, as columns of :class:`Models`; loss and norms over x, all inputs by default."""
+    x = encoder.inputs() if x is None else x
+    outputs, taus = look_at(encoder, row, x)
+    loss = float(np.mean((outputs - function(x).numpy()) ** 2))
+    rises = sharpness(encoder, row, function, perturbations=perturbations, batch=batch)
     return {
         "loss": loss,
         "converged": loss < CONVERGED,
         "sharpness": float(rises.mean()),
         "error": float(rises.std(ddof=1)) / math.sqrt(perturbations),
-        "blowup": blowup(encoder, row),
+        "blowup": blowup(taus),
         "norm": parameter_norm(encoder, row),
-        "least": least_product(encoder, row),
+        "least": least_product(encoder, row, taus),
     }
 
 
@@ -136,8 +112,8 @@ def train_named(n: int, seeds: Mapping[str, int], settings: Settings, perturbati
 
 
 def curriculum(n: int) -> Settings:
-    """The one recipe for all lengths: four free bits at first, one more as the loss falls, an end that grows with n."""
-    return Settings(steps=1000 * n + 6000, least=400 * n + 2000, finish=400 * n, free_bits=min(4, n))
+    """The one recipe for all lengths: two free bits at first, one more as the loss falls, an end that grows with n."""
+    return Settings(steps=1000 * n + 6000, least=500 * n, finish=500 * n, free_bits=2, enough=ENOUGH)
 
 
 def by_length(lengths: Sequence[int], seeds: Mapping[str, int], perturbations: int) -> pd.DataFrame:
@@ -161,12 +137,22 @@ def study(name: str) -> pd.DataFrame:
 
 
 @kept
-def train_bridge(n: int, seeds: int, settings: Settings, perturbations: int) -> pd.DataFrame:
-    """k-parity of random bits among n for k = 1, ..., n, in column ``k``; a seed has one start for all k."""
-    tasks = [task for k in range(1, n + 1) for task in drawn_tasks(n, k, range(seeds))]
-    functions = [k_parity(task) for task in tasks]
-    columns = pd.DataFrame({"k": [task.k for task in tasks], "seed": list(range(seeds)) * n})
-    trained = train_encoders(Encoder(n), functions, list(columns["seed"]), settings, label="k-parity")
+def train_ladder(n: int, seeds: int, others: Sequence[str], settings: Settings, perturbations: int) -> pd.DataFrame:
+    """k-parity of random bits among n for k = 1, ..., n, in column ``k``, and the functions named, where k is 0.
+
+    ``sensitivity`` is the average sensitivity, exact; a seed has one start for all functions.
+    """
+    parities = [(k, f"{k}-parity", k_parity(task)) for k in range(1, n + 1) for task in drawn_tasks(n, k, range(seeds))]
+    rest = [(0, name, find_function(name)) for name in others for _ in range(seeds)]
+    found = parities + rest
+    functions = [function for _, _, function in found]
+    columns = pd.DataFrame({
+        "k": [k for k, _, _ in found],
+        "function": [name for _, name, _ in found],
+        "sensitivity": [float(average_sensitivity(signed_table(function, n))) for function in functions],
+        "seed": list(range(seeds)) * (n + len(others)),
+    })  # fmt: skip
+    trained = train_encoders(Encoder(n), functions, list(columns["seed"]), settings, label="ladder")
     return _models(Encoder(n), functions, trained, columns, perturbations).runs
 
 
@@ -183,7 +169,7 @@ def follow(n: int, seeds: int, settings: Settings, every: int, perturbations: in
                 "update": (i + 1) * every,
                 "loss": float(run.loss[i * every : (i + 1) * every].mean()),
                 "sharpness": float(sharpness(encoder, row, parity, i, perturbations=perturbations).mean()),
-                "blowup": blowup(encoder, row),
+                "blowup": blowup(look_at(encoder, row)[1]),
                 "norm": parameter_norm(encoder, row),
             })  # fmt: skip
     return pd.DataFrame(found)
@@ -194,30 +180,17 @@ def follow(n: int, seeds: int, settings: Settings, every: int, perturbations: in
 
 @kept
 def constructed(lengths: Sequence[int], perturbations: int) -> pd.DataFrame:
-    """The constructions at several lengths: the columns of :class:`Models`, and the largest ``mistake`` of an output.
+    """The constructions at several lengths: the columns of :class:`Models`, over :func:`every_weight`.
 
-    Mistakes are looked for on one string of every weight, and on all inputs up to 12 bits. Beyond 64 bits a sharpness
-    has a quarter of the perturbations and of the inputs in each.
+    Each perturbation has 64 inputs, beyond 8 bits the fewer the longer they are.
     """
     found = []
     for n in lengths:
         for name in CONSTRUCTED:
             encoder, function, row = Encoder(n), find_function(name), construct(name, n).numpy()
-            x = every_weight(n) if n > 12 else torch.cat([every_weight(n), cube(n, torch.float32)])
-            output = predictions(encoder, row, x)
-            mistake = float(np.abs(output - function(x).numpy()).max())
-            fewer = perturbations if n <= 64 else perturbations // 4
-            rises = sharpness(encoder, row, function, batch=64 if n <= 64 else 16, perturbations=fewer)
-            found.append({
-                "n": n,
-                "function": name,
-                "mistake": mistake,
-                "sharpness": float(rises.mean()),
-                "error": float(rises.std(ddof=1)) / math.sqrt(len(rises)),
-                "blowup": blowup(encoder, row, every_weight(n)),
-                "norm": parameter_norm(encoder, row),
-                "least": least_product(encoder, row, every_weight(n)),
-            })  # fmt: skip
+            batch = min(64, max(1, 512 // n))
+            found.append({"n": n, "function": name} | measured(encoder, row, function, perturbations, every_weight(n),
+                                                               batch))  # fmt: skip
     return pd.DataFrame(found)
 
 
@@ -228,18 +201,18 @@ def every_weight(n: int) -> Tensor:
 
 
 @kept
-def flattest(
-    lengths: Sequence[int], names: Sequence[str], steps: int, noise: float, perturbations: int
-) -> pd.DataFrame:
-    """Constructions trained on with weight noise that grows to ``noise``, by Adam without decay."""
+def flattest(n: int, names: Sequence[str], steps: int, perturbations: int, noise: float = 0.02) -> pd.DataFrame:
+    """Constructions trained on with weight noise that grows to ``noise``, by Adam without decay.
+
+    By default it ends at the noise of a sharpness, so that what is minimised is sharpness plus four times the loss.
+    """
     settings = Settings(steps=steps, least=steps, finish=steps // 3, weight_decay=0.0, noise=noise)
-    found = []
-    for n in lengths:
-        for name in names:
-            encoder, function = Encoder(n), find_function(name)
-            with one_thread_per_process():
-                run = train_encoder(encoder, function, 0, settings, start=construct(name, n))
-            found.append({"n": n, "function": name} | measured(encoder, run.row, function, perturbations))
+    encoder, found = Encoder(n), []
+    for name in names:
+        function = find_function(name)
+        with one_thread_per_process():
+            run = train_encoder(encoder, function, 0, settings, start=construct(name, n))
+        found.append({"n": n, "function": name} | measured(encoder, run.row, function, perturbations))
     return pd.DataFrame(found)
 
 
@@ -283,29 +256,29 @@ def orbit(n: int, scales: Sequence[float], seeds: Mapping[str, int], perturbatio
         before = predictions(encoder, row, x)
         for scale in scales:
             there = rescaled(encoder, row, [scale] * 4 + [1.0])
-            norm, magnified = parameter_norm(encoder, there), blowup(encoder, there)
+            outputs, taus = look_at(encoder, there, x)
+            norm, magnified = parameter_norm(encoder, there), blowup(taus)
             found.append({
                 "function": name,
                 "scale": scale,
-                "change": float(np.abs(predictions(encoder, there, x) - before).max()),
+                "change": float(np.abs(outputs - before).max()),
                 "norm": norm,
                 "blowup": magnified,
                 "product": norm * magnified**2,
                 "sharpness": float(sharpness(encoder, there, find_function(name), perturbations=perturbations).mean()),
-                "least": least_product(encoder, there),
+                "least": least_product(encoder, there, taus),
             })  # fmt: skip
     return pd.DataFrame(found)
 
 
-def least_product(encoder: Encoder, row: np.ndarray, x: Tensor | None = None) -> float:
+def least_product(encoder: Encoder, row: np.ndarray, taus: np.ndarray) -> float:
     r"""log10 of the least norm times squared blowup among all weights that are this model up to :data:`SYMMETRIES`.
 
     Blowup is here :math:`\sqrt{E_x \prod_k \max_i (1 + 1/\mathrm{std}(u^{(k)}_i))^2}`, our reading of the theorem's:
-    each factor is at least 1, so that the least is not 0, and belongs to the function the model computes.
+    each factor is at least 1, so that the least is not 0, and belongs to the function the model computes. ``taus`` are
+    the largest 1/std, (4, inputs), of which 4096 are enough.
     """
-    x = encoder.inputs() if x is None else x
-    parts = [blowups(row, part, encoder.n, encoder.width) for part in in_parts(encoder, row, x[:4096])]
-    taus = np.log(np.concatenate(parts, 1).astype(np.float64))
+    taus = np.log(taus[:, :: max(1, taus.shape[1] // 4096)].astype(np.float64))
     views = {name: float(view.double().square().sum()) for name, view in encoder.views(torch.from_numpy(row)).items()}
     free = sum(views.values()) - views["position"]
     up = np.array([sum(views[name] for name in times if name != "position") for times, _ in SYMMETRIES])
@@ -472,18 +445,19 @@ def random_weights(n: int, layers: Sequence[int], draws: int, width: int = 32) -
 # Frames of the figures
 
 
-def with_study(runs: pd.DataFrame) -> pd.DataFrame:
-    """The book's own runs by length, and below them those of the study at n = 24 and 30; ``where`` tells them apart."""
-    return pd.concat([runs.assign(where="here"), study("lengths").assign(where="study")], ignore_index=True)
+def with_study(own: pd.DataFrame, name: str) -> pd.DataFrame:
+    """A frame of this run, and below it that of the study ``name`` at longer inputs; ``where`` tells them apart."""
+    return pd.concat([own.assign(where="here"), study(name).assign(where="study")], ignore_index=True)
 
 
 def frontier(flat: pd.DataFrame, runs: pd.DataFrame, built: pd.DataFrame) -> pd.DataFrame:
-    """PARITY by its ``source``, construction, AdamW or weight noise, at the lengths of ``flat``; FIRST by noise too."""
-    parity = {"construction": built, "AdamW": runs[runs["converged"]], "weight noise": flat}
+    """Converged PARITY by its ``source``, construction, AdamW or weight noise, up to 32 bits; FIRST by noise too."""
+    parity = {"written down": built, "AdamW": runs, "weight noise": flat}
     parts = [part[part["function"] == "PARITY"].assign(source=source) for source, part in parity.items()]
     parts.append(flat[flat["function"] == "FIRST"].assign(source="FIRST, weight noise"))
     found = pd.concat(parts, ignore_index=True)
-    return found[found["n"].isin(flat["n"])][["source", "function", "n", "sharpness", "error", "norm", "blowup"]]
+    there = found["converged"].astype(bool) & found["n"].between(8, 32)
+    return found[there][["source", "function", "n", "sharpness", "error", "norm", "blowup", "loss"]]
 
 
 def orbits(along: pd.DataFrame, decayed: pd.DataFrame) -> pd.DataFrame:

@@ -48,7 +48,7 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float:
     return float(spearmanr(x, y).statistic)
 
 
-def means(runs: pd.DataFrame, quantity: str, by: str = "n") -> pd.DataFrame:
+def means(runs: pd.DataFrame, quantity: str, by: str | list[str] = "n") -> pd.DataFrame:
     """Means over converged runs, a row per ``by``, a column per function; a gap where none converged."""
     return runs[runs["converged"]].pivot_table(index=by, columns="function", values=quantity)
 
@@ -85,13 +85,30 @@ def width_table(runs: pd.DataFrame) -> pd.DataFrame:
     return _beside(runs, ["n", "width"])
 
 
+def variant_lead(runs: pd.DataFrame) -> pd.Series:
+    """PARITY's mean sharpness in units of FIRST's, by variant with converged runs of both."""
+    table = means(runs, "sharpness", "variant")
+    return (table["PARITY"] / table["FIRST"]).dropna()
+
+
+def width_lead(runs: pd.DataFrame) -> pd.Series:
+    """PARITY's mean sharpness in units of the largest easy one, by length and width."""
+    table = means(runs, "sharpness", ["n", "width"])
+    return (table["PARITY"] / table[list(EASY)].max(axis=1)).dropna()
+
+
+def sensitivity_ranks(runs: pd.DataFrame) -> dict[str, float]:
+    """Rank correlation of average sensitivity with sharpness, blowup and least product, over converged runs."""
+    good = runs[runs["converged"]]
+    return {column: rank_correlation(list(good["sensitivity"]), list(good[column]))
+            for column in ("sharpness", "blowup", "least")}  # fmt: skip
+
+
 def _beside(runs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
     parity = runs[runs["function"] == "PARITY"].groupby(by, sort=False)["converged"].agg(["sum", "count"])
-    good = runs[runs["converged"]]
-    sharp = good.pivot_table(index=by, columns="function", values="sharpness").reindex(parity.index)
+    sharp = means(runs, "sharpness", by).reindex(parity.index)
     columns = {"PARITY converged": parity["sum"].astype(str) + "/" + parity["count"].astype(str)}
-    columns |= {f"sharpness of {name}": sharp[name].map("{:.3f}".format) for name in ("PARITY", "FIRST")}
-    columns["times"] = (sharp["PARITY"] / sharp["FIRST"]).map("{:.1f}".format)
+    columns |= {f"sharpness of {name}": sharp[name].map("{:.3f}".format) for name in sharp}
     return pd.DataFrame(columns).replace("nan", "")
 
 
@@ -109,7 +126,8 @@ def judge_sharpness(runs: pd.DataFrame, flat: pd.DataFrame) -> Verdict:
     lead, grown = above_easy(runs, "sharpness"), growth(runs, "PARITY", "sharpness")
     parity = runs[runs["function"] == "PARITY"]
     lengths = parity[parity["converged"]]["n"].nunique()
-    flattest = flat.pivot_table(index="n", columns="function", values=["sharpness", "error"])
+    flattest = flat[flat["converged"]].pivot_table(index="n", columns="function", values=["sharpness", "error"])
+    flattest = flattest.dropna()
     gap = flattest["sharpness"]["PARITY"] - flattest["sharpness"]["FIRST"]
     sharper = gap > 2 * np.hypot(flattest["error"]["PARITY"], flattest["error"]["FIRST"])
     numbers = {
@@ -125,15 +143,18 @@ def judge_sharpness(runs: pd.DataFrame, flat: pd.DataFrame) -> Verdict:
         return Verdict("fails", "measured", numbers, "At some length an easy function is as sharp.")
     if lengths < 3 or grown is None or grown.low <= 0:
         return Verdict("open", "measured", numbers)
-    if sharper.all():
+    if len(sharper) and sharper.all():
         noise = f"weight noise brings PARITY to {numbers['largest_flattest']:.3f}, and FIRST lower still."
         return Verdict("holds", "measured", numbers, f"How sharp depends on the optimiser: {noise}")
-    return Verdict("narrower range", "measured", numbers, "It holds of the minima that AdamW reaches from a random "
-                   "start; weight noise finds PARITY as flat as FIRST.")  # fmt: skip
+    flat_at = _listed([n for n, there in sharper.items() if not there])
+    instead = "It holds of the minima that AdamW reaches from a random start; weight noise finds PARITY "
+    instead += f"as flat as FIRST at n = {flat_at}." if flat_at else "at none of the lengths tried."
+    return Verdict("narrower range", "measured", numbers, instead)
 
 
 def judge_average(runs: pd.DataFrame, budget: int) -> Verdict:
     """``sens-average``: steps and sharpness climb with k, and end highest at k = n alone."""
+    runs = runs[runs["k"] > 0]  # the k-parities alone
     n, good = int(runs["k"].max()), runs[runs["converged"]]
     last = runs["learned"].clip(upper=2 * budget)  # a run that never learns counts as last
     correlation = {

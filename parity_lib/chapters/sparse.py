@@ -9,8 +9,6 @@ the heads is the share of the target's variance that no such read-out explains,
 over all :math:`2^n` inputs. Chapter ``robustness`` asks which functions are found that way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import combinations
 

@@ -6,8 +6,6 @@ other of this package, recomputes just that. The store is ``build/store`` of the
 with ``make clean``; without a checkout nothing is kept.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib
@@ -75,6 +73,8 @@ def plain(value: Any) -> Any:
         return tuple((plain(key), plain(item)) for key, item in value.items())
     if is_dataclass(value) and not isinstance(value, type):
         return type(value).__qualname__, tuple((name, plain(item)) for name, item in vars(value).items())
+    if type(value).__module__ == "torch":  # a type of numbers, or a device
+        return str(value)
     raise TypeError(f"a kept function takes numbers, texts, lists of them and dataclasses, got {type(value).__name__}")
 
 

@@ -8,7 +8,6 @@ by the number of operations and not by their size.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from ..training import adam, one_thread_per_process
 from .boolean import cube, find_function
 from .store import kept
 
-CONVERGED = 1e-3  # the authors' filter
+CONVERGED, LEARNED, ENOUGH = 1e-3, 0.01, 1e-4  # losses: the authors' filter, learned, and where a run stops
 CHUNK = 50  # updates between two looks
 START, PARITIES = 2, 3  # tokens of a scratchpad after the bits 0 and 1: its first, and the parities 3 and 4
 
@@ -107,8 +106,9 @@ class Stack(nn.Module):
         return F.dropout(h, self.shape.dropout, self.training) if self.shape.dropout else h
 
 
-Draw = Callable[[torch.Generator, float], tuple[Tensor, Tensor]]
-"""From a generator and the model's last loss: tokens and targets (batch, length), nan where none is asked for."""
+Draw = Callable[[int, torch.Generator, float], tuple[Tensor, Tensor]]
+"""From a model's number, its generator and its last loss: tokens and targets (batch, length), nan where none is asked
+for."""
 
 
 def losses(model: Stack, codes: Tensor, targets: Tensor) -> Tensor:
@@ -118,8 +118,13 @@ def losses(model: Stack, codes: Tensor, targets: Tensor) -> Tensor:
     return error.sum((1, 2)) / asked.sum((1, 2))
 
 
-def train_stack(model: Stack, draw: Draw, seeds: Sequence[int], updates: int, finish: int, label: str) -> Tensor:
-    """Train a stack; the learning rate falls to a twentieth in the last updates. Losses (updates, models)."""
+def train_stack(
+    model: Stack, draw: Draw, seeds: Sequence[int], updates: int, finish: int, label: str, enough: float = 0.0
+) -> Tensor:
+    """Train a stack; the learning rate falls to a twentieth in the last updates. Losses (updates, models).
+
+    It ends once the mean loss over 50 updates is below ``enough`` for every model.
+    """
     shape, parameters, history = model.shape, list(model.parameters()), []
     generators = [torch.Generator().manual_seed(2**41 + seed) for seed in seeds]
     step, loss = adam(1.0), torch.full((len(seeds),), math.inf)
@@ -139,7 +144,7 @@ def train_stack(model: Stack, draw: Draw, seeds: Sequence[int], updates: int, fi
         return loss.detach(), torch.cat([g.flatten(1) for g in flat], 1)
 
     for update in track(updates, label, True):
-        batches = [draw(generator, float(last)) for generator, last in zip(generators, loss, strict=True)]
+        batches = [draw(i, generators[i], float(loss[i])) for i in range(len(seeds))]
         codes, targets = (torch.stack(part) for part in zip(*batches, strict=True))
         if shape.optimiser == "noise":
             noise = [0.02 * torch.randn_like(p) if there else torch.zeros_like(p)
@@ -157,6 +162,8 @@ def train_stack(model: Stack, draw: Draw, seeds: Sequence[int], updates: int, fi
             row = row * (1 - rate * shape.decay) - rate * step(gradient)
         put(row)
         history.append(loss)
+        if (update + 1) % CHUNK == 0 and bool((torch.stack(history[-CHUNK:]).mean(0) < enough).all()):
+            break
     return torch.stack(history)
 
 
@@ -191,11 +198,10 @@ def variant_runs(
     with torch.random.fork_rng(), one_thread_per_process():
         torch.manual_seed(0)  # dropout and noise
         model = Stack(shape, n, 2, seeds)
-        turn = itertools.cycle(functions)
 
-        def draw(generator: torch.Generator, _: float) -> tuple[Tensor, Tensor]:
+        def draw(i: int, generator: torch.Generator, _: float) -> tuple[Tensor, Tensor]:
             x = torch.randint(2, (64, n), generator=generator)
-            return x, _at_end(find_function(next(turn))(x.float()), n)
+            return x, _at_end(find_function(functions[i])(x.float()), n)
 
         train_stack(model.train(), draw, seeds, updates, updates // 3, name)
         model.eval()
@@ -236,36 +242,34 @@ def scratchpad(n: int, seeds: int, updates: int, perturbations: int, growing: bo
     until the mean loss over 50 of them was below 0.01. With ``growing``, the loss counts the first four parities
     alone, and one more after every update with a loss below 0.03. Positions start at scale 1, the authors'.
     """
-    with one_thread_per_process():
-        return pd.DataFrame([_scratchpad(n, seed, updates, perturbations, growing) for seed in range(seeds)])
+    chosen, asked = list(range(seeds)), [4 if growing else n] * seeds
 
+    def draw(i: int, generator: torch.Generator, loss: float) -> tuple[Tensor, Tensor]:
+        asked[i] = min(asked[i] + (loss < 0.03), n)
+        return written_out(n, 64, asked[i], generator)
 
-def _scratchpad(n: int, seed: int, updates: int, perturbations: int, growing: bool) -> dict[str, float]:
-    model = Stack(Shape(causal=True), 2 * n, 5, [seed], position_scale=1.0)
-    asked = 4 if growing else n
-
-    def draw(generator: torch.Generator, loss: float) -> tuple[Tensor, Tensor]:
-        nonlocal asked
-        asked = min(asked + (loss < 0.03), n)
-        return written_out(n, 64, asked, generator)
-
-    history = train_stack(model, draw, [seed], updates, updates // 3, f"scratchpad, n = {n}")[:, 0]
     codes, targets = written_out(n, 2000, n, torch.Generator().manual_seed(2**42))
-    with torch.no_grad():
-        output = torch.cat([model(part[None])[0] for part in codes.split(250)])
+    with one_thread_per_process():
+        model = Stack(Shape(causal=True), 2 * n, 5, chosen, position_scale=1.0)
+        history = train_stack(model, draw, chosen, updates, updates // 3, f"scratchpad, n = {n}",
+                              0.0 if growing else ENOUGH)  # fmt: skip
+        with torch.no_grad():
+            output = torch.cat([model(part.expand(seeds, -1, -1)) for part in codes.split(250)], 1)
+        shown, wanted = codes[:64].expand(seeds, -1, -1), targets[:64].expand(seeds, -1, -1)
+        rises = stack_sharpness(model, shown, wanted, perturbations)
     # As long as every token is right, the model sees what it would have written itself.
-    right = ((output[:, n:] > 0.5) == (targets[:, n:] > 0.5)).all(1).double().mean()
-    rises = stack_sharpness(model, codes[None, :64], targets[None, :64], perturbations)[:, 0]
-    windows = history[: len(history) // CHUNK * CHUNK].view(-1, CHUNK).mean(1) < 0.01
-    return {
+    right = ((output[..., n:] > 0.5) == (targets[:, n:] > 0.5)).all(2).double().mean(1)
+    windows = history[: len(history) // CHUNK * CHUNK].view(-1, CHUNK, seeds).mean(1) < LEARNED
+    return pd.DataFrame({
         "n": n,
-        "seed": seed,
-        "learned": CHUNK * (int(windows.int().argmax()) + 1) if windows.any() else math.inf,
-        "loss": float(history[-CHUNK:].mean()),
-        "right": float(right),
-        "sharpness": float(rises.mean()),
-        "error": float(rises.std()) / math.sqrt(perturbations),
-    }
+        "seed": chosen,
+        "updates": len(history),
+        "learned": [CHUNK * (int(there.int().argmax()) + 1) if there.any() else math.inf for there in windows.T],
+        "loss": history[-CHUNK:].mean(0).numpy(),
+        "right": right.numpy(),
+        "sharpness": rises.mean(0).numpy(),
+        "error": (rises.std(0) / math.sqrt(perturbations)).numpy(),
+    })  # fmt: skip
 
 
 def written_out(n: int, batch: int, asked: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -13,16 +13,16 @@ in size, :math:`|f| \le 1`, the hinge :math:`\max(0, 1 - yf)` is active on every
 worst of the :math:`2^d` inputs is found by looking at how far the other positions can push :math:`v`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import hardshrink
 
+from ..checks import known
 from ..task import binary_digits
 
 EMBEDDINGS = ("characters", "balanced", "signs", "one_hot")
@@ -58,7 +58,7 @@ class SparseXOR:
         return 2.0 * binary_digits(torch.arange(2**self.d), self.d).double() - 1
 
     @classmethod
-    def random(cls, d: int, generator: torch.Generator) -> SparseXOR:
+    def random(cls, d: int, generator: torch.Generator) -> Self:
         """An XOR of two of the d positions, drawn uniformly."""
         i, j = (torch.randperm(d, generator=generator)[:2] + 1).tolist()
         return cls(d, i, j)
@@ -96,8 +96,7 @@ def positional_embedding(name: str, d: int, m: int, generator: torch.Generator) 
     - ``signs``: independent :math:`\pm 1/\sqrt m`; the mean is not zero.
     - ``one_hot``: the identity, m = d: no two positions share anything, and nothing is saved.
     """
-    if name not in EMBEDDINGS:
-        raise ValueError(f"unknown embedding {name!r}; known: {', '.join(EMBEDDINGS)}")
+    known(name, EMBEDDINGS, f"embedding {name!r}")
     if name == "one_hot":
         return torch.eye(d, dtype=torch.float64)
     if name == "characters" and d & (d - 1):
@@ -159,6 +158,9 @@ READOUTS: dict[str, XorReadout] = {
 }
 
 
+Scores = Callable[[Tensor], Tensor]
+
+
 @dataclass(frozen=True)
 class AttentionMap:
     """From scores (..., d) to weights (..., d), and the slope of each weight in its own score.
@@ -168,8 +170,8 @@ class AttentionMap:
 
     name: str
     formula: str
-    weights: Callable[[Tensor], Tensor]
-    slope: Callable[[Tensor], Tensor]
+    weights: Scores
+    slope: Scores
     normalised: bool = False
 
     def pull_back(self, scores: Tensor, gradient: Tensor) -> Tensor:
@@ -184,6 +186,10 @@ def _sigmoid_slope(z: Tensor) -> Tensor:
     return z.sigmoid() * (-z).sigmoid()
 
 
+def _over_d(name: str, formula: str, value: Scores, slope: Scores) -> AttentionMap:
+    return AttentionMap(name, formula, lambda s: value(s) / s.shape[-1], lambda s: slope(s) / s.shape[-1])
+
+
 def _biased_sigmoid(name: str, formula: str, logs: int) -> AttentionMap:
     def shifted(s: Tensor) -> Tensor:
         return s - logs * math.log(s.shape[-1])
@@ -194,32 +200,17 @@ def _biased_sigmoid(name: str, formula: str, logs: int) -> AttentionMap:
 MAPS: dict[str, AttentionMap] = {
     attention.name: attention
     for attention in (
-        AttentionMap(
-            "softmax", "exp(s) / sum of exp(s)", lambda s: s.softmax(-1), lambda s: s.softmax(-1), normalised=True
-        ),
-        AttentionMap(
-            "linear", "(1 + s)/d", lambda s: (1 + s) / s.shape[-1], lambda s: torch.ones_like(s) / s.shape[-1]
-        ),
-        AttentionMap(
-            "relu", "relu(1 + s)/d", lambda s: (1 + s).relu() / s.shape[-1], lambda s: (s > -1).to(s) / s.shape[-1]
-        ),
-        AttentionMap(
-            "erf",
-            "1/d + erf(s)",
-            lambda s: 1 / s.shape[-1] + s.erf(),
-            lambda s: 2 / math.sqrt(math.pi) * (-s * s).exp(),
-        ),
-        AttentionMap(
-            "sigmoid",
-            "2 sigmoid(s)/d",
-            lambda s: 2 * s.sigmoid() / s.shape[-1],
-            lambda s: 2 * _sigmoid_slope(s) / s.shape[-1],
-        ),
+        AttentionMap("softmax", "exp(s) / sum of exp(s)", lambda s: s.softmax(-1), lambda s: s.softmax(-1), True),
+        _over_d("linear", "(1 + s)/d", lambda s: 1 + s, torch.ones_like),
+        _over_d("relu", "relu(1 + s)/d", lambda s: (1 + s).relu(), lambda s: (s > -1).to(s)),
+        AttentionMap("erf", "1/d + erf(s)", lambda s: 1 / s.shape[-1] + s.erf(),
+                     lambda s: 2 / math.sqrt(math.pi) * (-s * s).exp()),
+        _over_d("sigmoid", "2 sigmoid(s)/d", lambda s: 2 * s.sigmoid(), lambda s: 2 * _sigmoid_slope(s)),
         _biased_sigmoid("sigmoid_bias", "sigmoid(s - ln d)", 1),
         _biased_sigmoid("sigmoid_bias2", "sigmoid(s - 2 ln d)", 2),
-        AttentionMap("exp", "exp(s)/d", lambda s: s.exp() / s.shape[-1], lambda s: s.exp() / s.shape[-1]),
+        _over_d("exp", "exp(s)/d", torch.exp, torch.exp),
     )
-}
+}  # fmt: skip
 
 
 def mean_absolute_sum(d: int) -> float:

@@ -4,8 +4,6 @@ Every experiment returns a frame, one row a seed in a setting; a seed means the 
 every setting (:func:`parity_lib.chapters.xor.draw`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -209,7 +207,7 @@ def scaled_worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent") -
     return 2 / (1 + (least / largest.clamp_min(1e-300)) ** power)
 
 
-def sampled_errors(task: SparseXOR, weights: Tensor, examples: Tensor) -> tuple[Tensor, Tensor]:
+def errors_on(task: SparseXOR, weights: Tensor, examples: Tensor) -> tuple[Tensor, Tensor]:
     """Share of random inputs that the tent gets wrong, as it is and at its best scale; (steps, 2, d) -> (steps,) each.
 
     ``examples`` (examples, d - 2) are the bits off the pair; each counts twice, with equal and with unequal bits on it.
@@ -256,7 +254,7 @@ def attention_maps(lengths: list[int], factors: list[float], seeds: int, example
                 # An unnormalised exponential overflows at the largest steps: those count as failures.
                 weights = weights[weights.isfinite().all(-1).all(-1) & (weights.abs().amax((-1, -2)) < 1e100)]
                 losses = worst_loss(task, weights), scaled_worst_loss(task, weights)
-                errors = sampled_errors(task, weights, inputs)
+                errors = errors_on(task, weights, inputs)
                 for rescaled, worst, error in zip((False, True), losses, errors, strict=True):
                     window = float((worst < 0.5).sum()) / len(strengths)
                     for stated in XOR_LOSSES if embedding == "characters" else (loss,):
@@ -283,7 +281,7 @@ def linear_optimum(lengths: list[int], embeddings: list[str], seeds: int, exampl
         basis = torch.linalg.qr(table).Q
         weights = basis @ basis[task.pair].sum(0)
         inputs = random_signs(examples, d - 2, generator)
-        _, error = sampled_errors(task, weights.expand(1, 2, -1), inputs)
+        _, error = errors_on(task, weights.expand(1, 2, -1), inputs)
         rows.append((d, embedding, seed, float(weights @ weights) / 2, float(error)))
     return pd.DataFrame(rows, columns=["d", "embedding", "seed", "kept", "error"])
 

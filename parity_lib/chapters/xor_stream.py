@@ -4,8 +4,6 @@ Inputs come as bits packed in words of 32. On a processor one fused loop unpacks
 and adds its gradient; torch does the same by matrix products, chunk by chunk, and is what the loop is tested against.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

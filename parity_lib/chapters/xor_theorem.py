@@ -12,8 +12,6 @@ where :math:`N_k` counts the characters that are -1 at both: hypergeometric, m d
 The largest loss over all :math:`2^d` inputs is :math:`\min(2, 4R/(2+R))` with :math:`R = \sum_k e^{-\mathrm{gap}_k}`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

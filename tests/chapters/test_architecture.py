@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 import torch
 
-from parity_lib import Parity, literal_prediction
+from parity_lib import Parity, literal_prediction, zigzag
 from parity_lib.attention import aligned_directions, head_matrices
 from parity_lib.chapters import architecture
+from parity_lib.chapters.architecture import distinct_parameters, network_reading
 from parity_lib.risk import aligned_hard_risk
 
 TASK, X = Parity(7, (2, 4, 7)), [1, 1, 0, 1, 0, 0, 1]
@@ -119,3 +120,21 @@ def test_uniform_inputs_hide_the_bits_and_those_of_daniely_and_malach_show_them(
     assert architecture.judge_harder(found).as_stated == "holds"
     assert architecture.judge_harder(found.assign(fewer=0.1)).as_stated == "fails"
     assert architecture.judge_harder(found.assign(single=0.0)).as_stated == "open"
+
+
+@pytest.mark.parametrize("k", range(1, 6))
+def test_proposition_3_network_expresses_parity_with_2k_plus_2_distinct_parameters(k):
+    task = Parity.random(8, k, torch.Generator().manual_seed(k))
+    network = network_reading(8, task.bits, 1, k)
+    x = task.cube()
+    assert torch.equal(network(x), task.labels(x).double())
+    assert distinct_parameters(network) == 2 * k + 2
+    assert network.beta.shape == (k, 8)
+
+
+@pytest.mark.parametrize("k", range(1, 6))
+def test_the_frozen_head_is_the_zigzag_with_as_many_distinct_parameters(k):
+    pooled = torch.rand(20, 4, generator=torch.Generator().manual_seed(k), dtype=torch.float64)
+    head = network_reading(4, [1], k, k, 0.1)
+    assert torch.allclose(head(pooled), zigzag(k * pooled[:, 0], k, 0.1), atol=1e-12)
+    assert distinct_parameters(head) == 2 * k + 2

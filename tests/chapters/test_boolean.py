@@ -1,6 +1,7 @@
 """Average sensitivity and Fourier weights against their closed forms."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -36,6 +37,15 @@ def test_closed_forms_of_the_average_sensitivity(n):
     # Ones must outnumber zeros: what counts are the edges between the two middle levels.
     edges = math.comb(n, n // 2) * (n - n // 2)
     assert sensitivity_of(boolean.majority, n) == pytest.approx(edges / 2 ** (n - 1))
+
+
+@pytest.mark.parametrize("n", [4, 8, 12])
+def test_other_functions_that_are_sensitive_to_many_bits(n):
+    assert sensitivity_of(boolean.inner_product, n) == pytest.approx(n / 2)
+    assert sensitivity_of(boolean.parity_and, n) == pytest.approx(n - 1)
+    # An edge from weight w to w + 1 counts if one of them is a multiple of 3, that is unless w is 1 more than one.
+    edges = sum(math.comb(n, w) * (n - w) for w in range(n) if w % 3 != 1)
+    assert sensitivity_of(boolean.multiple_of_three, n) == pytest.approx(edges / 2 ** (n - 1))
 
 
 def test_majority_is_about_the_root_of_two_n_over_pi():
@@ -90,5 +100,5 @@ def test_bad_input_gets_one_sentence():
         walsh_hadamard(torch.ones(6))
     with pytest.raises(ValueError, match=r"in 1\.\.20 .* got 0"):
         average_sensitivity(torch.ones(1))
-    with pytest.raises(ValueError, match="unknown function 'MEDIAN'; known: " + ", ".join(FUNCTIONS)):
+    with pytest.raises(ValueError, match="unknown function 'MEDIAN'; known: " + re.escape(", ".join(FUNCTIONS))):
         find_function("MEDIAN")

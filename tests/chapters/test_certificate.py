@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from mpmath import iv
 
 from parity_lib import EnumeratedRisk, Parity
-from parity_lib.chapters.certificate import TRAPS, certify
+from parity_lib.chapters.certificate import TRAPS, _chance, certify
 from parity_lib.chapters.lemmas import hessians
 
 
@@ -63,4 +64,5 @@ def test_the_proof_fails_where_there_is_no_trap():
     trap = TRAPS["two bits"]
     assert not certify(replace(trap, smoothing="0.2")).holds  # no stationary point there any more
     assert not certify(replace(trap, radius="0.05")).holds  # too large a ball for this enclosure
-    assert certify(replace(trap, c1="0.5")).chance == 0  # the start's circle misses the ball
+    centre = [[iv.mpf(part) for part in head] for head in trap.centre]
+    assert _chance(replace(trap, c1="0.5"), centre, iv.mpf(trap.radius)) == 0  # the start's circle misses the ball

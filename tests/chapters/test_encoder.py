@@ -16,6 +16,7 @@ from parity_lib.chapters.encoder import (
     LiteralEncoder,
     Settings,
     blowup,
+    look_at,
     loss_of,
     parameter_norm,
     predictions,
@@ -96,19 +97,21 @@ def test_metrics_are_the_authors():
             norm.register_forward_hook(lambda module, inputs, output: entering.append(inputs[0].detach()))
     literal(x)
     largest = [(1 / u.std(-1)).amax(-1) for u in entering[:2]] + [1 / u[:, -1].std(-1) for u in entering[2:]]
-    assert blowup(encoder, row.numpy()) == pytest.approx(float(math.prod(largest).mean()), rel=1e-4)
-    slow = encoder_reference.blowups(row.numpy(), encoder.codes(x), 4, 8)
+    outputs, taus = look_at(encoder, row.numpy())
+    assert blowup(taus) == pytest.approx(float(math.prod(largest).mean()), rel=1e-4)
+    assert np.allclose(outputs, predictions(encoder, row.numpy(), x), atol=1e-6)
+    slow = encoder_reference.look(row.numpy(), encoder.codes(x), 4, 8)[1]
     assert np.allclose(slow, torch.stack(largest).numpy(), rtol=1e-4)
 
 
 def test_measurements_in_parts_are_those_in_one(monkeypatch):
     encoder, x = Encoder(5, 8), cube(5, torch.float32)
     row = drawn(encoder).numpy()
-    whole = predictions(encoder, row, x), blowup(encoder, row)
+    whole = look_at(encoder, row, x)
     monkeypatch.setattr(encoder_module, "MEASURE_MEMORY", 20_000)  # a few inputs at a time
     assert 1 < len(list(encoder_module.in_parts(encoder, row, x))) < 32
-    assert np.allclose(predictions(encoder, row, x), whole[0], atol=1e-6)
-    assert blowup(encoder, row) == pytest.approx(whole[1], rel=1e-5)
+    for part, before in zip(look_at(encoder, row, x), whole, strict=True):
+        assert np.allclose(part, before, rtol=1e-5, atol=1e-6)
 
 
 def test_sharpness_of_a_read_out_alone_is_its_closed_form():
@@ -183,6 +186,12 @@ def test_a_curriculum_frees_the_bits_one_by_one_and_a_run_that_has_learned_stops
     assert free[0] == 2 and free[-1] == 5 and set(np.diff(free)) <= {0, 1}
     assert trained.learned < math.inf and len(trained.loss) < 3000
     assert loss_of(Encoder(5, 16), trained.row, boolean.first) < 1e-3
+
+
+def test_a_run_stops_at_the_loss_that_is_enough():
+    settings = Settings(steps=2000, least=2000, finish=500, enough=1e-3)
+    trained = train_encoder(Encoder(3, 16), boolean.first, 0, settings)
+    assert len(trained.loss) < 1000 and trained.loss[-50:].mean() < 1e-3 <= trained.loss[-100:-50].mean()
 
 
 def test_bad_input_gets_one_sentence():

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import torch
 
-from parity_lib import RECIPES, Parity, Run, soft_attention
+from parity_lib import RECIPES, Parity, Run, soft_attention, wilson
 from parity_lib.chapters import figure2
-from parity_lib.chapters.figure2 import offset_from_middle, room_for_offset, shares_direction, splits_pair
+from parity_lib.chapters.figure2 import judge, offset_from_middle, room_for_offset, shares_direction, splits_pair
 
 
 def at(positions: list[list[float]], sharpness: float = 200.0) -> torch.Tensor:
@@ -162,3 +162,20 @@ def test_scores_are_high_on_the_bits_if_they_are_in_both_panels(left, right, ver
     )
     found = figure2.judge_scores(frame.reset_index(drop=True))
     assert found.as_stated == verdict and found.numbers["right"].successes == right
+
+
+def test_verdicts_follow_the_ends_of_the_interval():
+    assert judge(wilson(64, 64), {"changed": wilson(64, 64)}).as_stated == "holds"
+    assert judge(wilson(3, 64), {"changed": wilson(9, 64)}).as_stated == "fails"
+    assert judge(wilson(32, 64), {}).as_stated == "open"  # the interval holds the threshold
+    assert judge(wilson(1, 2), {}).as_stated == "open"  # too few trials to say
+    assert judge(wilson(40, 64), {}, threshold=0.9).as_stated == "fails"
+
+
+def test_what_holds_instead_names_every_setting_that_passes():
+    passing = {"near": wilson(50, 64), "nearer": wilson(45, 64), "no": wilson(1, 64), "best": wilson(64, 64)}
+    found = judge(wilson(0, 64), passing)
+    assert str(found) == "fails: with near, nearer or best" and found.kind == "measured"
+    assert found.numbers == {"as stated": wilson(0, 64), **passing}
+    assert judge(wilson(64, 64), passing).instead == ""
+    assert judge(wilson(0, 64), {"weak": wilson(36, 64)}).instead == ""

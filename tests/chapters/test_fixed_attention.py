@@ -331,6 +331,14 @@ def hard(risk=0.9, bound=0.5, sets=240):
 
 
 @pytest.mark.parametrize(
+    ("frame", "verdict"),
+    [(hard(), "holds"), (hard(risk=0.1), "fails"), (hard().assign(typical_gap=-0.1), "fails")],
+)
+def test_our_bounds_on_hard_heads_fall_with_a_case_below_them(frame, verdict):
+    assert chapter.judge_most_sets(frame).as_stated == verdict
+
+
+@pytest.mark.parametrize(
     "frame, verdict, kind",
     [(hard(), "holds", "proved"), (hard(risk=0.4), "fails", "exact"), (hard(sets=20), "open", "exact")],
 )

@@ -5,7 +5,7 @@ import torch
 
 from parity_lib import Parity, train
 from parity_lib.chapters import one_run
-from parity_lib.training import population_risk
+from parity_lib.training import risk_of
 
 
 def run_of(loss, **changes):
@@ -24,7 +24,7 @@ def test_a_setting_is_the_recipe_of_the_live_page():
 def test_the_net_force_is_the_gradient_of_the_exact_risk(loss):
     run = run_of(loss)
     found = one_run.forces(run)
-    _, gradient = population_risk(run.tasks, run.recipe).value_and_gradient(run.directions[:, 0])
+    _, gradient = risk_of(run.tasks, run.recipe).value_and_gradient(run.directions[:, 0])
     net = "parity signal" if loss == "repaired" else "net force"
     table = found[found["force"] == net].pivot(index="update", columns="head", values="norm")
     assert table.to_numpy() == pytest.approx(gradient.norm(dim=-1).numpy())

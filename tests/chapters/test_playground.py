@@ -36,7 +36,7 @@ def test_moving_a_slider_trains_again_and_a_wrong_value_is_explained():
     loss.value, temperature.value, n.value = "linear", 0.5, 9
     before = heads.value
     bits.value = "3, 12"
-    assert told.value == "bits must be distinct positions in 1..9, got (3, 12)"
+    assert told.value == "bits must be distinct positions in 1..9, got [3, 12]"
     bits.value = "3; 7"
     assert told.value == "bits must be positions with commas between them, got &#x27;3; 7&#x27;"
     assert heads.value == before

@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from gradients import assert_gradient_matches_differences, random_heads
 
 from parity_lib import RECIPES, Parity, PopulationRisk, hard_attention, soft_attention, train, wilson
 from parity_lib.attention import aligned_directions, head_matrices
 from parity_lib.chapters import robustness
+from parity_lib.chapters.robustness import cosine_risk
 from parity_lib.training import Run, initial_directions
 
 SIGNED = RECIPES["figure2-signed"]
@@ -289,3 +291,17 @@ def test_soft_solutions_are_the_averaging_runs_that_close_the_gap():
 def test_bad_calls_are_refused_in_one_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_the_cosine_head_has_a_risk_of_one_term(k):
+    tasks = [Parity.random(9, k, torch.Generator().manual_seed(seed)) for seed in range(3)]
+    heads = random_heads(3, k, seed=k, norm=4.0)
+    x = tasks[0].cube()
+    read = soft_attention(heads, 9, 0.7).sum(1) @ x.T  # (rows, inputs)
+    labels = torch.stack([task.labels(x) for task in tasks])
+    enumerated = (1 - labels * (torch.pi * read).cos()).mean(1)
+    exact = cosine_risk(tasks, 0.7)
+    assert torch.allclose(exact(heads), enumerated, atol=1e-12)
+    assert float(cosine_risk(tasks[1], 0.7)(heads[1])) == pytest.approx(float(enumerated[1]), abs=1e-12)
+    assert_gradient_matches_differences(exact, heads, tolerance=1e-7)

@@ -1,5 +1,7 @@
 """From samples: the bit-parallel loops, the learners on small cases, and how the examples needed are summed up."""
 
+from itertools import combinations, product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ import torch
 from parity_lib.attention import positional_code
 from parity_lib.chapters import samples
 from parity_lib.chapters import samples_kernels as kernels
+from parity_lib.evidence import Interval
 
 each_counts = pytest.mark.parametrize("counts", [kernels.plain_pair_counts, kernels.fused_pair_counts])
 each_slopes = pytest.mark.parametrize("slopes", [kernels.plain_slopes, kernels.fused_slopes])
@@ -64,6 +67,26 @@ def test_heads_on_exact_moments_find_their_pair():
     counts[[4, 21], [21, 4]] = 0
     start = samples.unit_start(2, 8, np.random.default_rng(1))
     assert set(samples.fit_moments(counts, 1000, samples.powers(n)[:, :8], start)) == pair
+
+
+def test_the_leading_vector_of_the_moments_names_the_pair_from_about_n_examples():
+    z = np.random.default_rng(0).choice([-1, 1], (40, 4000))
+    counts = ((1 - (z * z[3] * z[17]) @ z.T / 4000) / 2 * 4000).round().astype(int)
+    assert samples.leading_pair(counts, 4000) == {3, 17}
+    needed = [samples.leading_vector(128, trial) for trial in range(8)]
+    assert 64 <= np.median(needed) <= 512
+
+
+def test_below_the_bound_few_parities_show_in_a_first_gradient():
+    frame = pd.DataFrame([("heads", 2, 10, 4), ("heads", 2, 10, 4), ("network", 2, 10, 9), ("heads", 3, 12, 6)])
+    bound = samples.blind_below(frame.set_axis(["learner", "k", "n", "numbers"], axis=1))
+    assert bound.to_numpy().tolist() == [[2, 10, 45 / 8], [3, 12, 220 / 18]]
+    # Parseval: however a question g with E g² = 1 is chosen, the squares of its correlations with parities sum to 1
+    cube = np.array(list(product([-1.0, 1.0], repeat=8)))
+    asked = np.random.default_rng(1).normal(size=256)
+    asked /= np.sqrt((asked**2).mean())
+    seen = [np.mean(asked * cube[:, list(pair)].prod(1)) ** 2 for pair in combinations(range(8), 2)]
+    assert sum(seen) <= 1 and all(sum(square > 1 / examples for square in seen) <= examples for examples in (2, 5, 20))
 
 
 def test_every_learner_finds_a_small_set():
@@ -129,3 +152,12 @@ def test_the_frames_have_a_row_for_every_learner_and_stream():
     noisy = samples.under_noise(20, [0.0, 0.3], 4, 1 << 12, 128)
     assert samples.share_right(noisy, "elimination", 0.0).share == 1
     assert samples.share_right(noisy, "elimination", 0.3).share < 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "as_stated"),
+    [(1.8, 2.4, "holds"), (2.1, 2.4, "fails"), (1.2, 2.9, "open"), (np.nan, np.nan, "open")],
+)
+def test_the_price_is_judged_by_the_interval_of_its_power(low, high, as_stated):
+    verdict = samples.judge_price({2: Interval(2.0, low, high), 3: Interval(3.0, 2.7, 3.2)})
+    assert verdict.as_stated == as_stated and "k = 3, power of n" in verdict.numbers

@@ -159,6 +159,30 @@ def test_the_bound_holds_for_other_codes_and_temperatures_too(width):
     assert torch.allclose(torch.func.hessian(flat)(point[0].flatten()), perm * hessian[0], atol=1e-9)
 
 
+@pytest.mark.parametrize(("k", "width"), [(2, 2), (3, 2), (3, 4), (4, 3)])
+def test_the_steps_between_heads_hold_at_every_point(k, width):
+    """Whatever the heads, the codes they share out sum to a constant; hence a direction in which they compete."""
+    codes, bits = sampling.unit_codes(9, width, torch.Generator().manual_seed(k)), torch.arange(k)
+    heads = gaussian(k, k, width)
+    attention = torch.softmax(heads @ codes.T, -1)
+    _, hessian = sampling.curvature(heads.unsqueeze(0), bits.unsqueeze(0), codes)
+    own = torch.stack([(codes.T * g) @ codes - torch.outer(g @ codes, g @ codes) for g in attention])
+    shared = torch.block_diag(*own) - hessian[0]  # the covariance of what the heads take
+    traces = shared.reshape(k, width, k, width).diagonal(dim1=1, dim2=3).sum(-1)
+    assert traces.sum(1).abs().max() < 1e-12 and torch.linalg.eigvalsh(shared)[0] > -1e-12
+    off = traces - traces.diag().diag()
+    flat = torch.eye(k, dtype=torch.float64) - 1 / k
+    steepest = torch.linalg.eigvalsh(flat @ off @ flat)[-1]
+    assert float(off.sum()) == pytest.approx(-float(traces.trace()))
+    assert steepest >= traces.trace() / (k * (k - 1)) - 1e-12
+
+
+def test_two_heads_that_share_a_pair_are_a_saddle_of_log_two_at_infinity():
+    for first, second in ((0.1, 0.2), (-0.1, 0.15), (0.05, -0.2)):
+        tilted = torch.softmax(torch.tensor([[first, 0.0], [second, 0.0]], dtype=torch.float64), -1)
+        assert -float(log_permanent(tilted)) == pytest.approx(np.log(2) + first * second / 4, abs=3e-4)
+
+
 def test_the_gradient_is_lipschitz_with_the_constant_of_the_corollary():
     codes, k = positional_code(8), 3
     _, hessian = sampling.curvature(4 * gaussian(1, 200, k, 2), torch.tensor([[0, 3, 5]]).expand(200, -1), codes)
@@ -337,3 +361,33 @@ def test_aligned_heads_have_a_permanent_of_one_in_the_limit():
     attention = soft_attention(500 * aligned_directions(task.bits, 9), 9, 1.0)
     assert float(log_permanent(attention[:, list(task.indices)]).exp()) == pytest.approx(1, abs=1e-9)
     assert RECIPES["repaired"].head == "sampled"
+
+
+# Verdicts
+
+
+def test_our_theorems_hold_only_while_nothing_found_speaks_against_them():
+    assert sampling.largest_residual(12) < 1e-9
+    places = pd.DataFrame({"risk_of": ["averaging", "averaging"]})
+    assert sampling.judge_no_minima(1e-14, places).as_stated == "holds"
+    assert sampling.judge_no_minima(1e-6, places).as_stated == "open"
+    assert sampling.judge_no_minima(1e-14, places.replace("averaging", "sampling")).as_stated == "open"
+    points = pd.DataFrame({"least": [-0.2] * 30, "bound": [-0.1] * 30})
+    assert sampling.judge_saddles(points).as_stated == "holds"
+    assert sampling.judge_saddles(points.assign(bound=-0.3)).as_stated == "open"
+    assert sampling.judge_saddles(points[:5]).as_stated == "open"
+    looks = pd.DataFrame({"perm": [0.3, 0.6, 0.9], "right": [False, True, True]})
+    assert sampling.judge_recovery(looks).as_stated == "holds"
+    assert sampling.judge_recovery(looks.assign(right=[True, False, True])).numbers["of these misread"] == 1
+
+
+@pytest.mark.parametrize(("successes", "as_stated"), [(200, "holds"), (197, "open"), (150, "fails")])
+def test_the_repair_is_judged_by_its_plainest_settings(successes, as_stated):
+    settings = [(3, "-log perm", "gd", "1/n", 200), (3, "2 (1 - perm)", "gd", "1", successes),
+                (3, "2 (1 - perm)", "gd", "1/n", 0), (3, "2 (1 - perm)", "adam", "1", 0)]  # fmt: skip
+    runs = pd.DataFrame(
+        [(*setting, i < good) for *setting, good in settings for i in range(200)],
+        columns=["k", "loss", "optimiser", "temperature", "committed"],
+    )
+    verdict = sampling.judge_repair(sampling.sufficient(runs))
+    assert verdict.as_stated == as_stated and len(verdict.numbers) == 2

@@ -33,7 +33,9 @@ def runs(parity, easy=(0.05, 0.05, 0.05), converged=(True, True, True), column="
 
 def flat(parity, first=0.01, error=0.001):
     pair = (("PARITY", parity), ("FIRST", first))
-    return pd.DataFrame([{"n": 8, "function": name, "sharpness": value, "error": error} for name, value in pair])
+    rows = [{"n": 8, "function": name, "sharpness": value, "error": error, "converged": True} for name, value in pair]
+    lost = {"n": 16, "function": "PARITY", "sharpness": 0.0, "error": 0.0, "converged": False}  # must not count
+    return pd.DataFrame([*rows, lost])
 
 
 @pytest.mark.parametrize(
@@ -160,6 +162,16 @@ def test_tables_of_variants_count_and_compare():
         }
     )
     table = summary.variant_table(frame)
-    assert list(table["PARITY converged"]) == ["1/2", "0/1"] and table["times"]["a"] == "4.0"
+    assert list(table["PARITY converged"]) == ["1/2", "0/1"] and table["sharpness of FIRST"]["b"] == "0.200"
     assert table["sharpness of PARITY"]["b"] == ""
-    assert summary.width_table(frame.assign(n=8, width=64)).index.names == ["n", "width"]
+    assert summary.variant_lead(frame).to_dict() == {"a": pytest.approx(4)}
+    wide = frame[:3].assign(n=8, width=64)
+    easy = pd.concat([wide[2:].assign(function=name, sharpness=s) for name, s in (("MEAN", 0.2), ("MAJORITY", 0.05))])
+    assert summary.width_table(wide).index.names == ["n", "width"]
+    assert summary.width_lead(pd.concat([wide, easy])).to_dict() == {(8, 64): pytest.approx(2)}
+
+
+def test_ranks_are_over_converged_runs_alone():
+    frame = pd.DataFrame({"sensitivity": [1, 2, 3, 4], "converged": [True, True, True, False]})
+    frame = frame.assign(sharpness=[1.0, 2.0, 3.0, 0.0], blowup=[3.0, 2.0, 1.0, 9.0], least=1.0)
+    assert summary.sensitivity_ranks(frame) == {"sharpness": pytest.approx(1), "blowup": pytest.approx(-1), "least": 0}

@@ -378,7 +378,7 @@ def test_errors_and_scaled_losses_are_those_of_the_read_out():
     weights = normal(4, 2, 10, seed=7) / 3
     x = task.cube()
     rest = x[(x[:, 1] == 1) & (x[:, 4] == 1)][:, [k for k in range(10) if k not in task.pair]]
-    plain, best = lab.sampled_errors(task, weights, rest)
+    plain, best = lab.errors_on(task, weights, rest)
     for row in range(4):
         v = (x @ weights[row].T).mean(1).abs()
         wrong = [(((1 - 2 * v / z) * task.labels(x)) <= 0).double().mean() for z in (1.0, *torch.logspace(-2, 2, 4000))]

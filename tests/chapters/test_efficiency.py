@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from parity_lib import FFNN1, EnumeratedRisk, Parity, zigzag
-from parity_lib.chapters import parameter_efficiency as chapter
+from parity_lib.chapters import efficiency as chapter
+from parity_lib.chapters.efficiency import PLAIN, PRODUCT, ZIGZAG
 from parity_lib.chapters.networks import uniform_start
 from parity_lib.chapters.networks_reference import read_weights
-from parity_lib.chapters.parameter_efficiency import PLAIN, PRODUCT, ZIGZAG
 from parity_lib.losses import find_loss
 from parity_lib.training import initial_directions
 

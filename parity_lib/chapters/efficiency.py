@@ -4,8 +4,6 @@ All models race on the same examples with the same budget: plain networks of sev
 the zigzag of eq. 2, and the same heads with a product in place of the zigzag. Proposition 4 is exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple

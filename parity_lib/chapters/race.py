@@ -1,0 +1,119 @@
+"""A race: a recipe of your own on the atlas's success chart, with its sets, starts, criterion and budget."""
+
+import sys
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..checks import known
+from ..recipes import RECIPES, Recipe
+from .robustness import REPAIRED, SIGNED, STATED, counts, on_mixed_sets
+from .store import kept
+
+RIVALS = ("theory", "figure2-signed", "repaired")
+"""The named recipes that a race is against unless others are asked for: those of the chart."""
+CHARTED = {recipe.name: recipe for recipe in (STATED[0], SIGNED, REPAIRED)}  # as the chart has them, so as kept
+LONGEST_NAME = 40
+
+
+class RecipeError(ValueError):
+    """A file that holds no recipe, in one sentence."""
+
+
+def load(path: Path) -> Recipe:
+    """The recipe in a Python file, which is **executed**, with all that any program may do: race files you trust.
+
+    The file defines ``RECIPE``, a :class:`parity_lib.recipes.Recipe`; or a function ``loss(label, prediction)``, a
+    read-out ``head(s, k)``, or both, which then take the places of those of ``figure2-signed``, under the file's name.
+    """
+    try:
+        source = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RecipeError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise RecipeError(f"{path} is not Python: it is not text") from None
+    return from_source(source, path.name, path.resolve().parent)
+
+
+def from_source(source: str, filename: str, folder: Path | None = None) -> Recipe:
+    """:func:`load` of a text; ``folder`` is where its own imports are looked for first."""
+    names: dict[str, Any] = {"__name__": "recipe", "__file__": filename}
+    before = list(sys.path)
+    sys.path[:0] = [str(folder)] if folder else []
+    try:
+        exec(compile(source, filename, "exec"), names)
+        return _recipe(names, Path(filename).stem)
+    except RecipeError as error:
+        raise RecipeError(f"{filename}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise RecipeError(f"{filename}{_line(error, filename)}: {_sentence(error)}") from None
+    finally:
+        sys.path[:] = before
+
+
+def _recipe(names: Mapping[str, Any], stem: str) -> Recipe:
+    found = names.get("RECIPE")
+    if found is None:
+        parts = {part: names[part] for part in ("loss", "head") if callable(names.get(part))}
+        if not parts:
+            raise RecipeError("it must define RECIPE, a function loss(label, prediction) or a function head(s, k)")
+        about = f"{SIGNED.name} with another {' and another '.join(parts)}"
+        found = replace(SIGNED, name=stem, about=about, accuracy=None, **parts)
+    if not isinstance(found, Recipe):
+        raise RecipeError(f"RECIPE must be a parity_lib.Recipe, got {type(found).__name__}")
+    if not isinstance(found.name, str) or not found.name.isprintable() or not 0 < len(found.name) <= LONGEST_NAME:
+        raise RecipeError(f"a recipe's name must be 1 to {LONGEST_NAME} signs that print, got {found.name!r:.60}")
+    if found.name in RECIPES:
+        raise RecipeError(f"the name {found.name} is taken, choose another")
+    return found
+
+
+def _line(error: BaseException, filename: str) -> str:
+    """Where in the user's file an error came about."""
+    if isinstance(error, SyntaxError):
+        return f", line {error.lineno}" if error.lineno else ""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == filename]
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _sentence(error: BaseException) -> str:
+    said = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def rivals(names: Iterable[str]) -> list[Recipe]:
+    """The named recipes, each once, as the chart has them."""
+    listed = list(names)
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"recipes to race against must be distinct, got {', '.join(listed)}")
+    return [CHARTED.get(name) or RECIPES[known(name, RECIPES, f"recipe {name!r}")] for name in listed]
+
+
+def run(recipe: Recipe, n: int, ks: Sequence[int], pairs: int, updates: int, device: str = "cpu") -> pd.DataFrame:
+    """The recipe on the chart: for each k, ``pairs`` sets and starts, half of the sets with neighbours.
+
+    One row a run, as :func:`parity_lib.chapters.robustness.outcomes` has it, with the name in ``recipe``. A recipe of
+    plain settings is found again in the store; one with functions of its own is trained anew.
+    """
+    plain = not callable(recipe.loss) and not callable(recipe.head)
+    on_sets = on_mixed_sets if plain else on_mixed_sets.__wrapped__  # type: ignore[attr-defined]
+    return pd.concat([on_sets(recipe, n, k, pairs, updates, device) for k in ks], ignore_index=True)
+
+
+@kept
+def run_source(
+    source: str, filename: str, n: int, ks: Sequence[int], pairs: int, updates: int, device: str = "cpu"
+) -> pd.DataFrame:
+    """:func:`run` of the recipe in a text that imports nothing of its own, kept under that text."""
+    return run(from_source(source, filename), n, ks, pairs, updates, device)
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Committed runs as ``k of N``: a row a recipe, a column a number of bits, and all of them together."""
+    total = frame.groupby("recipe", sort=False)["committed"].agg(["sum", "size"])
+    wide = counts(frame, ["recipe"], "k").rename(columns=lambda name: name if name == "recipe" else f"k = {name}")
+    return wide.assign(all=[f"{done} of {of}" for done, of in total.itertuples(index=False)])

@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ..evidence import AS_STATED
-from .style import BIT, BLIND, FULL, SIGNAL
+from ..evidence import AS_STATED, KINDS
+from .style import BIT, BLIND, INK, PAPER, SIGNAL, SKY, STATED, drawing, is_narrow, panels
 
-COLOURS = dict(zip(AS_STATED, (BIT, SIGNAL, "#56B4E9", BLIND, "#9a9a9a"), strict=True))
+COLOURS = dict(zip(AS_STATED, (BIT, SIGNAL, SKY, BLIND, STATED), strict=True))
 """Verdicts, from what holds to what is open."""
-COLUMNS = 4
+WORDS = {
+    "holds": "holds as stated",
+    "narrower range": "holds in a\nnarrower range",
+    "misprint": "misprint,\ncorrected here",
+    "fails": "fails as stated",
+    "open": "open",
+}
+HOW = {"proved": "a proof", "certified": "interval\narithmetic", "exact": "an exact\nsum", "measured": "counted\nruns"}
 
 
+@drawing
 def overview(rows: pd.DataFrame) -> Figure:
-    """A named square per claim, grouped by what became of it; ``rows`` has the columns ``claim`` and ``as_stated``."""
-    groups = {verdict: rows.loc[rows["as_stated"] == verdict, "claim"].tolist() for verdict in AS_STATED}
-    groups = {verdict: claims for verdict, claims in groups.items() if claims}
-    height = sum(-(-len(claims) // COLUMNS) + 0.35 for claims in groups.values())
-    figure, ax = plt.subplots(figsize=(FULL, 0.36 * height + 0.4))
-    y, ticks = 0.0, {}
-    for verdict, claims in groups.items():
-        top = y
-        for place, claim in enumerate(claims):
-            x, y = place % COLUMNS, top - place // COLUMNS
-            ax.plot(x, y, "s", markersize=11, color=COLOURS[verdict])
-            ax.text(x + 0.12, y, claim, va="center", fontsize=8.5)
-        ticks[(top + y) / 2] = f"{verdict} ({len(claims)})"
-        y -= 1.35
-    ax.set(xlim=(-0.15, COLUMNS - 0.1), ylim=(y + 0.7, 0.7), xticks=[])
-    ax.set_yticks(list(ticks), list(ticks.values()), fontsize=10)
-    holding = sum(len(claims) for verdict, claims in groups.items() if verdict == "holds")
-    ax.set_title(f"{holding} of {len(rows)} claims hold as stated")
-    ax.tick_params(axis="y", length=0)
+    """A dot for every claim: what became of it (rows) and how we know (columns).
+
+    ``rows`` has the columns ``claim``, ``as_stated`` and ``kind``.
+    """
+    kinds = [kind for kind in KINDS if (rows["kind"] == kind).any()]
+    verdicts = [verdict for verdict in AS_STATED if (rows["as_stated"] == verdict).any()]
+    table = pd.crosstab(rows["as_stated"], rows["kind"])
+    across, step, size = (3, 0.26, 80) if is_narrow() else (6, 0.13, 95)  # dots in a line of a cell
+    tall = {v: max(2, -(-table.loc[v].max() // across)) for v in verdicts}  # lines of dots
+    fig, (ax,) = panels(1, 0.28 * sum(tall.values()) + 0.28 * len(verdicts) + 0.9, keep=True)
+    top, ticks = 0.0, {}
+    for verdict in verdicts:
+        for column, kind in enumerate(kinds):
+            found = int(table.loc[verdict].get(kind, 0))
+            places = [(column + step * (i % across) - 0.35, top + 0.3 * (i // across)) for i in range(found)]
+            if places:
+                x, y = zip(*places, strict=True)
+                ax.scatter(x, y, s=size, color=COLOURS[verdict], ec=PAPER)
+        ticks[top + 0.15 * (tall[verdict] - 1)] = f"{(rows['as_stated'] == verdict).sum()}  {WORDS[verdict]}"
+        top += 0.3 * tall[verdict] + 0.3
+        ax.axhline(top - 0.3, color="#e4e4e4", lw=0.8)
+    ax.set(xlim=(-0.5, len(kinds) - 0.5), ylim=(top - 0.2, -0.35))
+    ax.set_yticks(list(ticks), list(ticks.values()), color=INK)
+    ax.set_xticks([column - 0.38 for column in range(len(kinds))], [HOW[kind] for kind in kinds], ha="left")
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
     ax.grid(False)
     ax.spines[:].set_visible(False)
-    return figure
+    holding = (rows["as_stated"] == "holds").sum()
+    fig.suptitle(f"{holding} of {len(rows)} claims hold as stated: a dot is a claim, below how we know")
+    return fig

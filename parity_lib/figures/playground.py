@@ -1,7 +1,5 @@
 """Figures of the notebook ``playground``."""
 
-from __future__ import annotations
-
 import io
 import math
 from itertools import cycle

@@ -1,13 +1,20 @@
-"""The visual language of the book: one theme, colours by meaning, two widths, and the words seaborn lacks.
+"""The visual language of the book: one theme, colours by meaning, two layouts, and the words seaborn lacks.
 
 A figure takes a tidy frame and returns a :class:`~matplotlib.figure.Figure`. Its title is the finding, series are
-labelled where they are, uncertainty is drawn. Colour has one meaning from the first page to the last.
+labelled where they are, uncertainty is drawn. Colour has one meaning from the first page to the last. A function under
+:func:`drawing` is drawn twice for a page: its panels side by side, and one below the other for a phone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import base64
+import io
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import wraps
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,29 +22,47 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
 from ..evidence import rate
 
-# Okabe and Ito's colours, distinct for colour-blind readers; text in them is darkened where white is behind.
-BIT = "#009E73"
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+# Okabe and Ito's colours, distinct for colour-blind readers, darkened where white is behind their text.
+BIT = "#009e73"
 """The bits of B."""
-BLIND = "#D55E00"
-"""The label-free force, which does not know the bits."""
-SIGNAL = "#0072B2"
-"""The parity signal, which does."""
-STATED = "#6B6B6B"
-"""A paper's own recipe, as stated."""
-CODE = "#8E5EA2"
-"""The authors' code, and what lies between it and the theorem."""
-REPAIRED = "#0B7A75"
+BLIND = "#d55e00"
+"""The label-free force, which does not know the bits; and what goes wrong."""
+SIGNAL = "#0072b2"
+"""The parity signal, which does; and what is measured, where no other meaning is fixed."""
+STATED = "#6b6b6b"
+"""A paper's own recipe, bound or formula, as stated."""
+CODE = "#8e5ea2"
+"""The authors' code, what lies between it and the theorem, and heads that average."""
+REPAIRED = "#0b7a75"
 """Heads that sample a position."""
-SERIES = (SIGNAL, BLIND, REPAIRED, "#B8860B", CODE, "#56B4E9")
+GOLD, SKY, ORANGE = "#b8860b", "#56b4e9", "#e69f00"
+INK, FAINT, PAPER = "#222222", "#bbbbbb", "#ffffff"
+CHALK = "#fefefe"
+"""White that stays white: on a colour map, also where the page is dark."""
+SERIES = (SIGNAL, BLIND, REPAIRED, GOLD, CODE, SKY)
 """Where no meaning is fixed, in this order."""
-HEADS = (SIGNAL, BLIND, CODE, "#E69F00", "#56B4E9")
+HEADS = (SIGNAL, BLIND, CODE, ORANGE, SKY)
 """Heads by number; never green, since they stand beside bits."""
-COLUMN, FULL = 4.6, 7.6
-"""Widths in inches: one panel, and the whole column of text."""
+ON_DARK = {
+    BIT: "#3ecfa4", BLIND: "#ff8f4a", SIGNAL: "#5cb3f0", STATED: "#a3a9b1", CODE: "#c79ade", REPAIRED: "#35bdb4",
+    GOLD: "#dcb04a", SKY: "#8ccdf5", ORANGE: "#f0b840", INK: "#dde1e6", FAINT: "#5b626b", PAPER: "#121212",
+    "#e4e4e4": "#333a43", "#444444": "#9aa1a9", "#f0f0f0": "#20262e",
+}  # fmt: skip
+"""What a colour becomes on a dark page; any other stays."""
+COLUMN, FULL, NARROW = 4.6, 7.6, 3.7
+"""Widths in inches: one panel, the whole column of text, and a phone."""
+NARROW_SVG = "application/x-narrow-svg"
+"""The type under which a notebook keeps a figure's layout for phones, beside the usual ones."""
 
 RECIPES: dict[str, tuple[str, str]] = {
     "theory": ("The theorem's recipe", STATED),
@@ -53,13 +78,17 @@ RECIPES: dict[str, tuple[str, str]] = {
 THEME: dict[str, Any] = {
     "figure.constrained_layout.use": True,
     "figure.figsize": (FULL, 3.2),
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
     "savefig.dpi": 200,
     "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    "figure.titlesize": 10.5,
+    "figure.titleweight": "bold",
     "axes.labelsize": 10,
     "xtick.labelsize": 9,
     "ytick.labelsize": 9,
@@ -68,25 +97,125 @@ THEME: dict[str, Any] = {
     "grid.color": "#e4e4e4",
     "grid.linewidth": 0.7,
     "axes.edgecolor": "#444444",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
     "image.cmap": "viridis",
     "svg.hashsalt": "parity",  # the same figure gives the same bytes
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",  # text stays text: it can be read out, searched, and has the page's own letters
 }
+
+T = TypeVar("T", bound=Callable[..., Figure])
+_narrow = False
+_redraw: WeakKeyDictionary[Figure, Callable[[], Figure]] = WeakKeyDictionary()
 
 
 def use_style() -> None:
     """The book's theme for every figure that follows; in a notebook, figures become SVG."""
     sns.set_theme(style="whitegrid", context="paper", palette=SERIES, rc=THEME)
-    sns.despine()
-    plt.close("all")
-    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False})
     try:
         from IPython import get_ipython
-        from matplotlib_inline.backend_inline import set_matplotlib_formats
+        from IPython.core.pylabtools import select_figure_formats
     except ImportError:  # no notebook
         return
-    if get_ipython() is not None:
-        set_matplotlib_formats("svg", metadata={"Date": None}, bbox_inches="tight")
+    if (shell := get_ipython()) is not None:
+        select_figure_formats(shell, [])
+        shell.display_formatter.mimebundle_formatter.for_type(Figure, bundle)
+
+
+def bundle(figure: Figure, *_: Any, **__: Any) -> dict[str, str]:
+    """What a notebook keeps of a figure: SVG, PNG and, if it was made under :func:`drawing`, SVG for a phone."""
+    kept = {"image/svg+xml": _saved(figure, "svg").decode()}
+    kept["image/png"] = base64.b64encode(_saved(figure, "png")).decode()
+    if figure in _redraw:
+        small = _redraw[figure]()
+        kept[NARROW_SVG] = _saved(small, "svg").decode()
+        plt.close(small)
+    return kept
+
+
+def _saved(figure: Figure, kind: str) -> bytes:
+    picture = io.BytesIO()
+    note = {"svg": {"Date": None}, "png": {"Software": None}}[kind]
+    figure.savefig(picture, format=kind, metadata=note, bbox_inches="tight", pad_inches=0.03)
+    return picture.getvalue()
+
+
+def drawing(draw: T) -> T:
+    """A figure function of which a page also gets the layout for phones; and the last touches to both."""
+
+    @wraps(draw)
+    def drawn(*given: Any, **named: Any) -> Figure:
+        figure = _finished(draw(*given, **named))
+        _redraw[figure] = lambda: narrow(draw, *given, **named)
+        return figure
+
+    return drawn  # type: ignore[return-value]
+
+
+def narrow(draw: Callable[..., Figure], *given: Any, **named: Any) -> Figure:
+    """The figure with its panels one below the other."""
+    global _narrow
+    _narrow = True
+    try:
+        return _finished(draw(*given, **named))
+    finally:
+        _narrow = False
+
+
+def is_narrow() -> bool:
+    """Whether the figure in hand is for a phone."""
+    return _narrow
+
+
+def panels(count: int = 1, height: float = 3.0, *, width: float = FULL, share: bool = True, keep: bool = False,
+           ratios: Sequence[float] | None = None) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    """A figure of ``count`` panels of this height: in a row with one y axis, or in a column on a phone.
+
+    There panels are a little lower, unless they ``keep`` their height, since rows of text need it.
+    """
+    if _narrow:
+        size = (NARROW, (height if keep else 0.88 * height) * count)
+        figure, axes = plt.subplots(count, 1, figsize=size, squeeze=False)
+    else:
+        size = (width, height)
+        figure, axes = plt.subplots(1, count, figsize=size, squeeze=False, sharey=share, width_ratios=ratios)
+    return figure, list(axes.flat)
+
+
+def finding(figure: Figure, holds: bool, text: str, otherwise: str) -> Figure:
+    """The figure with its title: the finding where it is true of the frame, else what is shown."""
+    figure.suptitle(text if holds else otherwise, x=0.01, ha="left")
+    return figure
+
+
+def _finished(figure: Figure) -> Figure:
+    """Titles broken to their width, labels of a shared axis once, labels of lines apart."""
+    width = figure.get_figwidth()
+    if title := figure.get_suptitle():
+        figure.suptitle(_wrapped(title, width), x=0.01, ha="left")
+    for ax in figure.axes:
+        spec = ax.get_subplotspec()
+        columns = spec.get_geometry()[1] if spec else 1
+        if title := ax.get_title(loc="left"):
+            ax.set_title(_wrapped(title, width / columns - 0.3))
+        if columns > 1 and len(ax.get_shared_y_axes().get_siblings(ax)) > 1:
+            ax.label_outer(remove_inner_ticks=False)
+    if labelled := [ax for ax in figure.axes if any(text.get_gid() == "series" for text in ax.texts)]:
+        figure.draw_without_rendering()
+        for ax in labelled:
+            _spread([text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == "series"])
+    return figure
+
+
+def _wrapped(text: str, inches: float) -> str:
+    """A title of the theme's size on lines of at most this width."""
+    return "\n".join(textwrap.fill(line, max(12, int(inches / 0.088))) for line in text.splitlines())
+
+
+def short_lines(text: str, width: int = 20) -> str:
+    """A label on a phone has its lines broken."""
+    return "\n".join(textwrap.fill(line, width) for line in text.splitlines()) if _narrow else text
 
 
 def wilson_percent(values: pd.Series) -> tuple[float, float]:
@@ -100,17 +229,101 @@ def percent(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     return frame.assign(**{column: 100.0 * frame[column].astype(float)})
 
 
+def share(frame: pd.DataFrame, column: str = "committed", **where: Any) -> float:
+    """Share of the rows with the given values that succeed; nan if there are none."""
+    for key, value in where.items():
+        frame = frame[frame[key] == value]
+    return float(frame[column].mean())
+
+
+def _line(frame: pd.DataFrame, x: str) -> str:
+    """No line through fewer than four values: it would say more than was measured."""
+    return "-" if frame[x].nunique() >= 4 else "none"
+
+
 def success_lines(frame: pd.DataFrame, x: str, y: str, **how: Any) -> Axes:
     """Rates of the truth values in ``y`` against ``x``, in percent, with Wilson bars: seaborn's line plot."""
-    style = {"errorbar": wilson_percent, "err_style": "bars", "marker": "o", "err_kws": {"capsize": 2}} | how
-    axes = sns.lineplot(percent(frame, y), x=x, y=y, **style)
+    style = {"errorbar": wilson_percent, "err_style": "bars", "marker": "o", "err_kws": {"capsize": 2}}
+    axes = sns.lineplot(percent(frame, y), x=x, y=y, **(style | {"ls": _line(frame, x)} | how))
     axes.set(ylim=(-4, 104), ylabel="success, % of runs")
     return axes
 
 
 def medians(frame: pd.DataFrame, x: str, y: str, **how: Any) -> Axes:
-    """Medians of ``y`` against ``x`` with the quartiles as a band: seaborn's line plot."""
-    return sns.lineplot(frame, x=x, y=y, **({"estimator": "median", "errorbar": ("pi", 50)} | how))
+    """Medians of ``y`` against ``x`` with the quartiles as a band, or as bars where there is no line."""
+    style: dict[str, Any] = {"estimator": "median", "errorbar": ("pi", 50), "ls": _line(frame, x)}
+    if style["ls"] == "none":
+        style |= {"marker": "o", "err_style": "bars"}
+    return sns.lineplot(frame, x=x, y=y, **(style | how))
+
+
+def curves(plot: Callable[..., Axes], frame: pd.DataFrame, x: str, y: str, colours: Mapping[str, str], *,
+           hue: str, panel: str | None = None, titles: Mapping[Any, str] | None = None, log: str = "",
+           height: float = 3.1, share: bool = True, ticks: Iterable[float] | None = None, xlabel: str = "",
+           ylabel: str = "", names: Mapping[str, str] | None = None, **how: Any) -> Figure:  # fmt: skip
+    """``plot`` (:func:`success_lines` or :func:`medians`) for every value of ``hue``, in the order of ``colours``.
+
+    ``panel`` is a column with a panel for each of its values, called as ``titles`` say; ``log`` names the axes with a
+    logarithmic scale, and ``names`` say how a series is called if not by its value.
+    """
+    values = [None] if panel is None else [v for v in (titles or frame[panel].unique()) if v in set(frame[panel])]
+    figure, axes = panels(len(values), height, share=share, width=FULL if len(values) > 1 else 6.2)
+    for ax, value in zip(axes, values, strict=True):
+        part = frame if panel is None else frame[frame[panel] == value]
+        shown = [name for name in colours if name in set(part[hue])]
+        plot(part, x, y, hue=hue, hue_order=shown, palette=dict(colours), ax=ax, **how)
+        ax.set(xlabel=xlabel or x, **({"ylabel": ylabel} if ylabel else {}))
+        ax.set(**{f"{axis}scale": "log" for axis in log})
+        ticks_at(ax.xaxis, ticks or frame[x])
+        if panel is not None:
+            ax.set_title((titles or {}).get(value, str(value)))
+    label_last(axes, names)
+    return figure
+
+
+def rate_rows(frame: pd.DataFrame, success: str, row: str, rows: Mapping[str, str], hue: str,
+              colours: Mapping[str, str], ax: Axes, **how: Any) -> None:  # fmt: skip
+    """Rates in percent with Wilson bars, a row for each of ``rows``, a dot for every value of ``hue``, named on top."""
+    spread = {"dodge": 0.35} if hue != row and len(colours) > 1 else {}
+    style = {"ls": "none", "markersize": 5, "err_kws": {"linewidth": 4, "alpha": 0.3}, "errorbar": wilson_percent}
+    sns.pointplot(percent(frame, success), y=row, x=success, hue=hue, order=list(rows), hue_order=list(colours),
+                  palette=dict(colours), ax=ax, legend=False, **(style | spread | how))  # fmt: skip
+    ax.set_yticks(range(len(rows)), list(map(short_lines, rows.values())))
+    ax.set(xlabel="% of runs", ylabel="", xlim=(-4, 104), xticks=[0, 25, 50, 75, 100])
+    ax.grid(axis="y", visible=False)
+
+
+def colour_words(ax: Axes, colours: Mapping[str, str]) -> None:
+    """The names of the series above the panel, each in its colour, in place of a legend."""
+    words = [plt.Line2D([], [], color=colour, marker="o", ls="none", ms=5) for colour in colours.values()]
+    ax.legend(words, list(colours), loc="lower left", bbox_to_anchor=(0, 1), ncols=1 if _narrow else len(colours),
+              labelcolor="linecolor", handletextpad=0.1, columnspacing=1.2, borderaxespad=0.1)  # fmt: skip
+
+
+def heat(table: pd.DataFrame, ax: Axes, **how: Any) -> None:
+    """seaborn's heat map with upright labels; white numbers stay white where the page is dark."""
+    sns.heatmap(table, ax=ax, **({"cbar": False, "linewidths": 0.6, "annot_kws": {"size": 9}} | how))
+    for text in ax.texts:
+        if to_hex(text.get_color()) == PAPER:
+            text.set_color(CHALK)
+    ax.tick_params(length=0, rotation=0)
+
+
+def rate_map(frame: pd.DataFrame, success: str, index: str, columns: str, ax: Axes) -> pd.DataFrame:
+    """Rates in percent over two quantities, the larger ``index`` above: a heat map with its numbers, and its table."""
+    table = percent(frame, success).pivot_table(index=index, columns=columns, values=success, aggfunc="mean")
+    heat(table.sort_index(ascending=False).rename(index="{:g}".format, columns="{:g}".format), ax, vmin=0, vmax=100,
+         annot=True, fmt=".0f", cmap="viridis")  # fmt: skip
+    return table
+
+
+def label_last(axes: Sequence[Axes], names: Mapping[str, str] | None = None) -> None:
+    """Name the series at the last of panels in a row; in a column, at every one."""
+    for ax in axes:
+        if _narrow or ax is axes[-1]:
+            label_lines(ax, names)
+        elif (legend := ax.get_legend()) is not None:
+            legend.remove()
 
 
 def label_lines(ax: Axes, names: Mapping[str, str] | None = None) -> None:
@@ -120,30 +333,39 @@ def label_lines(ax: Axes, names: Mapping[str, str] | None = None) -> None:
         legend.remove()
     lines = [line for line in ax.get_lines() if np.size(line.get_xdata()) > 1]
     # The last of a colour wins: the line itself, which is drawn before the caps of its error bars.
-    by_colour = {plt.matplotlib.colors.to_hex(line.get_color()): line for line in reversed(lines)}
-    ends = []
+    by_colour = {to_hex(line.get_color()): line for line in reversed(lines)}
     for handle, label in zip(handles, labels, strict=True):
-        colour = plt.getp(handle, "color")
-        line = by_colour.get(plt.matplotlib.colors.to_hex(colour))
-        if line is not None:
-            x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+        colour = to_hex(plt.getp(handle, "color"))
+        if colour in by_colour:
+            x, y = (np.asarray(part, float) for part in by_colour[colour].get_data())
             last = np.flatnonzero(np.isfinite(y))[-1]
-            ends.append((x[last], y[last], (names or {}).get(label, label), colour))
-    place = _spread(ax, [y for _, y, _, _ in ends])
-    for (x, y, text, colour), shift in zip(ends, place, strict=True):
-        ax.annotate(text, (x, y), (6, shift), textcoords="offset points", color=colour, va="center", fontsize=9,
-                    annotation_clip=False)  # fmt: skip
+            name = (names or {}).get(label, label)
+            say(ax, x[last], y[last], short_lines(name, 13), colour, gid="series")
 
 
-def _spread(ax: Axes, ys: list[float], gap: float = 11) -> list[float]:
-    """Vertical shifts in points that keep labels at heights ``ys`` apart."""
-    scale = 72 / ax.figure.dpi
-    at = [ax.transData.transform((1, y))[1] * scale for y in ys]
-    order = sorted(range(len(ys)), key=lambda i: at[i])
-    placed: dict[int, float] = {}
-    for before, i in zip([None, *order], order, strict=False):
-        placed[i] = at[i] if before is None else max(at[i], placed[before] + gap)
-    return [placed[i] - at[i] for i in range(len(ys))]
+def say(ax: Axes, x: float, y: float, text: str, colour: str = INK, shift: tuple[float, float] = (6, 0),
+        ha: str = "left", va: str = "center", **how: Any) -> None:  # fmt: skip
+    """Words beside a point, ``shift`` points away."""
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "annotation_clip": False}
+    ax.annotate(text, (x, y), shift, color=colour, ha=ha, va=va, **(style | how))
+
+
+def _spread(labels: Collection[Annotation]) -> None:
+    """Move labels that cover each other apart, up and down alike."""
+    ordered = sorted(labels, key=lambda text: text.get_window_extent().y0)
+    stacks: list[list[tuple[Annotation, float]]] = []  # labels that touch, each with its way up
+    for label in ordered:
+        box = label.get_window_extent()
+        top = max(one.get_window_extent().y1 + up + 1 for one, up in stacks[-1]) if stacks else -np.inf
+        if box.y0 < top:
+            stacks[-1].append((label, top - box.y0))
+        else:
+            stacks.append([(label, 0.0)])
+    for stack in stacks:
+        down = sum(up for _, up in stack) / len(stack)
+        for label, up in stack:
+            x, y = label.get_position()
+            label.set_position((x, y + (up - down) * 72 / label.figure.dpi))
 
 
 def plain_log_ticks(axis: Axis) -> None:
@@ -158,3 +380,18 @@ def ticks_at(axis: Axis, values: Iterable[float]) -> None:
     chosen = sorted(set(values))
     axis.set_ticks(chosen, [f"{value:g}" for value in chosen])
     axis.set_minor_locator(NullLocator())
+
+
+def folded(title: str, frame: pd.DataFrame) -> HTML:
+    """A table behind its title, to be opened by a reader who wants to look something up."""
+    from IPython.display import HTML
+
+    table = frame.to_html(index=False, border=0, classes="table", float_format=written)
+    return HTML(f'<details class="folded-table"><summary>{escape(title)}</summary>{table}</details>')
+
+
+def written(value: float) -> str:
+    """A number with three digits; the very large and the very small as ``1.2·10⁻¹³``."""
+    digits, _, power = f"{value:.3g}".partition("e")
+    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return digits + ("·10" + str(int(power)).translate(raised) if power else "")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -12,7 +12,27 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..evidence import rate, wilson
-from .style import BLIND, FULL, REPAIRED, SERIES, SIGNAL, STATED, label_lines, medians, percent, success_lines, ticks_at
+from .style import (
+    BLIND,
+    GOLD,
+    INK,
+    REPAIRED,
+    SERIES,
+    SIGNAL,
+    STATED,
+    drawing,
+    finding,
+    heat,
+    label_lines,
+    medians,
+    panels,
+    percent,
+    rate_map,
+    say,
+    short_lines,
+    success_lines,
+    ticks_at,
+)
 
 FLOOR = 1e-12
 """Smaller losses are drawn here."""
@@ -32,39 +52,38 @@ SETTINGS = {
     ("hinge", "signs"): "hinge,\nsigns",
     ("squared_hinge", "signs"): "squared,\nsigns",
 }
-ARMS = {"two heads": SIGNAL, "one head": BLIND, "even split, quadratic": "#B8860B", "even split": STATED}
+ARMS = {"two heads": SIGNAL, "one head": BLIND, "even split, quadratic": GOLD, "even split": STATED}
 POSITIONS = {"characters": (SIGNAL, "(log₂ d)² dimensions"), "one_hot": (BLIND, "one-hot, d dimensions")}
 
 
+@drawing
 def one_step(bounds: pd.DataFrame) -> Figure:
     """Measured beside proved: mean loss of the worst input, and embeddings with a failing pair, against d.
 
     ``bounds`` is a frame of :func:`parity_lib.chapters.xor_theorem.against_bound`.
     """
-    fig, (left, right) = plt.subplots(1, 2, figsize=(FULL, 3.3))
+    fig, (left, right) = panels(2, 3.3, share=False)
     least, *_ = factors = sorted(bounds.factor.unique())
     first = bounds[bounds.factor == least]
     sns.lineplot(first, x="d", y="bound", color=STATED, ax=left)
-    left.errorbar(first.d, first.measured, [first.measured - first.low, first.high - first.measured], fmt="o",
-                  color=SIGNAL, ms=4.5, capsize=2)  # fmt: skip
+    _dots(left, first.d, first.measured, first.low, first.high, SIGNAL)
     left.set(xscale="log", yscale="log", xlabel="input length d", ylabel="loss of the worst input, mean")
-    _say(left, first.d.iloc[-5], first.bound.iloc[-5], "proved", STATED, (6, 6), "left")
-    _say(left, first.d.iloc[0], first.measured.iloc[0], "measured", SIGNAL, (2, -14), "left")
+    say(left, first.d.iloc[-5], first.bound.iloc[-5], "proved", STATED, (6, 8))
+    say(left, first.d.iloc[0], first.measured.iloc[0], "measured", SIGNAL, (2, -14))
     left.set_title("The loss falls as proved" if (first.low <= first.bound).all() else "Loss and bound")
     for factor, colour in zip(factors, (SIGNAL, REPAIRED), strict=False):
         part = bounds[bounds.factor == factor]
         found = [wilson(k, n) for k, n in zip(part.failed, part.embeddings, strict=True)]
-        middle = 100 * np.array([one.share for one in found])
-        bars = 100 * np.array([[one.share - one.low for one in found], [one.high - one.share for one in found]])
-        right.errorbar(part.d, middle, bars.clip(0), fmt="o", color=colour, ms=4, capsize=2)
+        shares, low, high = (100 * np.array([getattr(one, name) for one in found]) for name in ("share", "low", "high"))
+        _dots(right, part.d, shares, low, high, colour)
         sns.lineplot(part.assign(proved=100 * part.proved), x="d", y="proved", color=colour, lw=1.2, ls="--", ax=right)
         most = part.loc[part.proved.idxmax()]
         if factor == least:
-            _say(right, most.d, 100 * most.proved, f"strength {factor:g} ln d, proved", colour, (8, 5), "left")
+            say(right, most.d, 100 * most.proved, f"strength {factor:g} ln d, proved", colour, (8, 9))
         else:
-            _say(right, part.d.max(), 100 * part.proved.iloc[-1], f"strength {factor:g} ln d", colour, (0, 20))
+            say(right, part.d.max(), 100 * part.proved.iloc[-1], f"strength {factor:g} ln d", colour, (0, 24), "right")
     top = first.loc[first.failed.div(first.embeddings).idxmax()]
-    _say(right, top.d, 100 * top.failed / top.embeddings, "measured", SIGNAL, (2, 8), "left")
+    say(right, top.d, 100 * top.failed / top.embeddings, "measured", SIGNAL, (2, 10))
     right.set(xscale="log", xlabel="input length d", ylabel="embeddings with a failing pair, %", ylim=(-3, 112))
     worst = bounds.failed.div(bounds.embeddings).groupby(bounds.factor).max()
     needs = worst.iloc[0] > 0.03 and worst.iloc[-1] < 0.01
@@ -72,102 +91,87 @@ def one_step(bounds: pd.DataFrame) -> Figure:
     return fig
 
 
-def _say(ax: Axes, x: float, y: float, text: str, colour: str, shift: tuple[float, float], ha: str = "right") -> None:
-    ax.annotate(text, (x, y), shift, textcoords="offset points", color=colour, ha=ha, fontsize=9, annotation_clip=False)
+def _dots(ax: Axes, x: pd.Series, y: Any, low: Any, high: Any, colour: str) -> None:
+    """Points with their intervals."""
+    bars = np.clip([np.subtract(y, low), np.subtract(high, y)], 0, None)
+    ax.errorbar(x, y, bars, fmt="o", color=colour, ms=4.5, capsize=2)
 
 
+@drawing
 def widths(least: pd.DataFrame) -> Figure:
     """Least m in units of log2 d, proved and measured; ``least`` is a frame of ``xor_theorem.least_widths``."""
     names = {"closed form": "proved, closed form", "sharp": "proved, exact law", "measured": "measured, all pairs"}
     palette = dict(zip(names, (STATED, REPAIRED, SIGNAL), strict=True))
-    fig, ax = plt.subplots(figsize=(FULL, 3.2))
-    ax.set(xscale="log", xlabel="input length d", ylim=(0, 1.05 * least.multiple.max()))
+    fig, (ax,) = panels(1, 3.2)
     sns.lineplot(least[least.m > 0], x="d", y="multiple", hue="source", palette=palette, marker="o", ax=ax)
+    ax.set(xscale="log", xlabel="input length d", ylim=(0, 1.05 * least.multiple.max()), ylabel="least m / log₂ d",
+           title="A few times log₂ d dimensions are enough")  # fmt: skip
     label_lines(ax, names)
     limit = 1 / math.log2(4 / 3)
-    ax.axhline(limit, color="black", lw=0.8, ls=":")
-    _say(ax, least.d.max(), limit, "limit for huge steps", "black", (0, 4))
-    ax.set_ylabel("least m / log₂ d")
-    ax.set_title("A few times log₂ d dimensions are enough")
+    ax.axhline(limit, color=INK, lw=0.8, ls=":")
+    say(ax, least.d.max(), limit, "limit for huge steps", INK, (0, 8), "right")
     return fig
 
 
+@drawing
 def window(steps: pd.DataFrame) -> Figure:
     """Loss of the worst input against the strength of the step, a panel for each embedding, a line for each d."""
-    titles = {
-        "characters": "Zero-mean positions:\nno step is too large",
-        "signs": "Random signs:\na step can be too large",
-    }
-    fig, axes = plt.subplots(1, len(titles), figsize=(FULL, 3.4), sharey=True)
+    titles = {"characters": "Zero mean:\nno step is too large", "signs": "Random signs:\na step can be too large"}
+    fig, axes = panels(len(titles), 3.6)
     lengths = sorted(steps.d.unique())
     palette = dict(zip(lengths, SERIES, strict=False))
     for ax, (name, title) in zip(axes, titles.items(), strict=True):
-        part = steps[steps.embedding == name]
-        part = part.assign(worst=part.worst.clip(lower=FLOOR))
+        part = steps[steps.embedding == name].assign(worst=lambda frame: frame.worst.clip(lower=FLOOR))
         medians(part, "factor", "worst", hue="d", palette=palette, legend=False, ax=ax)
-        ax.axhline(0.05, color="black", lw=0.9, ls=":")
-        ax.set(xscale="log", yscale="log", xlabel="strength of the step / ln d", title=title)
+        ax.axhline(0.05, color=INK, lw=0.9, ls=":")
+        ax.set(xscale="log", yscale="log", xlabel="strength of the step / ln d", title=title,
+               ylabel="loss of the worst input")  # fmt: skip
         other = ax.secondary_xaxis("top", functions=(_temperature, _strength))
         other.set_xlabel("as a temperature, at strength 4", fontsize=9)
         ticks_at(other.xaxis, [3, 2, 1, 0.5, 0.1])
-    axes[0].set_ylabel("loss of the worst input")
-    for row, d in enumerate(lengths):
-        axes[1].text(0.97, 0.05 + 0.085 * (len(lengths) - 1 - row), f"d = {d}", color=palette[d], ha="right",
-                     transform=axes[1].transAxes, fontsize=9)  # fmt: skip
-    axes[0].text(steps.factor.min(), 0.05 / 1.6, "0.05", va="top", fontsize=8.5)
+    for row, d in enumerate(reversed(lengths)):
+        axes[1].text(0.97, 0.05 + 0.085 * row, f"d = {d}", color=palette[d], ha="right", transform=axes[1].transAxes)
+    say(axes[0], steps.factor.min(), 0.05, "0.05", INK, (0, -7))
     return fig
 
 
-def _temperature(strength: np.ndarray) -> np.ndarray:
+def _temperature(strength: Any) -> Any:
     return np.sqrt(4 / np.maximum(strength, 1e-9))
 
 
-def _strength(temperature: np.ndarray) -> np.ndarray:
+def _strength(temperature: Any) -> Any:
     return 4 / np.maximum(temperature, 1e-9) ** 2
 
 
+@drawing
 def random_start(starts: pd.DataFrame) -> Figure:
     """Solved random starts in percent, by spread and step, a heat map for each d."""
     starts = starts[starts.readout == "product"]
-    lengths = sorted(starts.d.unique())
-    fig, axes = plt.subplots(1, len(lengths), figsize=(FULL, 3.1))
-    for ax, d in zip(np.atleast_1d(axes), lengths, strict=True):
-        shares = percent(starts[starts.d == d], "solved").pivot_table(values="solved", index="factor", columns="spread")
-        sns.heatmap(shares.iloc[::-1], vmin=0, vmax=100, cmap="viridis", cbar=False, annot=True, fmt=".0f",
-                    annot_kws={"fontsize": 8.5}, linewidths=0.6, ax=ax)  # fmt: skip
-        ax.set(xlabel="", ylabel="", title=f"d = {d}")
-        ax.tick_params(axis="both", length=0)
-        ax.set_xticklabels([f"{spread:g}" for spread in shares.columns], rotation=0, fontsize=8.5)
-        first = d == lengths[0]
-        ax.set_yticklabels([f"{step:g}" if first else "" for step in shares.index[::-1]], rotation=0)
-    np.atleast_1d(axes)[0].set_ylabel("step / (d² ln d)")
-    fig.supxlabel("spread of the start's scores", fontsize=10)
-    ends = starts.groupby("factor").solved.mean()
-    said = (
-        "From a random start a larger step solves more draws"
-        if ends.is_monotonic_increasing
-        else "Random starts solved"
-    )
-    fig.suptitle(f"{said}, in % of draws", x=0.01, ha="left", fontsize=10.5, weight="bold")
-    return fig
+    fig, axes = panels(starts.d.nunique(), 3.1)
+    for ax, (d, part) in zip(axes, starts.groupby("d"), strict=True):
+        rate_map(part, "solved", "factor", "spread", ax)
+        ax.set(xlabel="spread of the start's scores", ylabel="step / (d² ln d)", title=f"d = {d}")
+        ax.xaxis.label.set_fontsize(9)
+    grows = starts.groupby("factor").solved.mean().is_monotonic_increasing
+    text = "From a random start a larger step solves more draws, in % of draws"
+    return finding(fig, grows, text, "Random starts solved, in % of draws")
 
 
+@drawing
 def attention_maps(maps: pd.DataFrame) -> Figure:
     """Median loss of the worst input at the largest d, by map and setting, without and with the best read-out scale."""
     top = maps[maps.d == maps.d.max()]
-    fig, axes = plt.subplots(1, 2, figsize=(FULL, 3.7), sharey=True)
-    titles = {False: "Read-out as it is", True: "Each map at its best read-out scale"}
+    fig, axes = panels(2, 3.7)
+    titles = {False: "Read-out as it is", True: "At its best read-out scale"}
     for ax, (rescaled, title) in zip(axes, titles.items(), strict=True):
         part = top[top.rescaled == rescaled]
         table = part.pivot_table(values="worst", index="map", columns=["loss", "embedding"], aggfunc="median")
         table = table.loc[list(MAPS), list(SETTINGS)]
-        shown = np.vectorize(_short)(table.to_numpy())
-        sns.heatmap(table.clip(upper=2), vmin=0, vmax=2, cmap=sns.light_palette(BLIND, as_cmap=True), cbar=False,
-                    annot=shown, fmt="", annot_kws={"fontsize": 8.5}, linewidths=0.6, ax=ax)  # fmt: skip
+        heat(table.clip(upper=2), ax, vmin=0, vmax=2, cmap=sns.light_palette(BLIND, as_cmap=True),
+             annot=np.vectorize(_short)(table.to_numpy()), fmt="", yticklabels=list(MAPS.values()),
+             xticklabels=[short_lines(name, 8) for name in SETTINGS.values()])  # fmt: skip
         ax.set(xlabel="", ylabel="", title=title)
-        ax.set_yticklabels(list(MAPS.values()), rotation=0)
-        ax.set_xticklabels(list(SETTINGS.values()), rotation=0, fontsize=8.5)
-        ax.tick_params(axis="both", length=0)
+        ax.tick_params(axis="x", labelsize=8.5)
     return fig
 
 
@@ -178,29 +182,26 @@ def _short(loss: float) -> str:
     return f"{loss:.2f}" if loss < 0.1 else f"{loss:.1f}" if loss < 10 else f"{loss:.0f}"
 
 
+@drawing
 def samples(needed: pd.DataFrame) -> Figure:
     """Samples in units of the law: until the pair is found from zero, and until every input is solved, by arm.
 
     ``needed`` is a frame of ``xor_arms.samples_needed`` with the column ``proved``.
     """
-    fig, (left, right) = plt.subplots(1, 2, figsize=(FULL, 3.4))
-    split = needed[needed.arm == "even split"]
-    top = 2.7  # what is beyond, or never reached, is drawn there
-    frame = split.assign(multiple=(split.recovered / split.law).clip(upper=top), proved=split.proved / split.law)
-    frame["proved"] = frame.proved.clip(upper=top)
-    for (name, (colour, text)), shift in zip(POSITIONS.items(), (0.97, 1.03), strict=True):
-        part = frame[frame.embedding == name]
-        part = part.assign(d=part.d * shift)
-        medians(part, "d", "proved", color=colour, ls="--", lw=1.2, ax=left)
-        sns.lineplot(part, x="d", y="multiple", estimator="median", errorbar=("pi", 50), err_style="bars", ls="none",
-                     color=colour, marker="o", ax=left)  # fmt: skip
-        left.text(
-            0.03, 0.93 if name == "characters" else 0.85, text, color=colour, transform=left.transAxes, fontsize=9
-        )
-    left.axhline(1, color="black", lw=0.9, ls=":")
+    fig, (left, right) = panels(2, 3.4, share=False)
+    split, top = needed[needed.arm == "even split"], 2.7  # what is beyond, or never reached, is drawn there
+    in_laws = {"multiple": split.recovered / split.law, "proved": split.proved / split.law}
+    split = split.assign(**{name: values.clip(upper=top) for name, values in in_laws.items()})
+    for row, (name, (colour, text)) in enumerate(POSITIONS.items()):
+        part = split[split.embedding == name]
+        part = part.assign(d=part.d * (0.97, 1.03)[row])
+        medians(part, "d", "proved", color=colour, ls="--", marker="", err_style="band", lw=1.2, ax=left)
+        medians(part, "d", "multiple", err_style="bars", ls="none", color=colour, marker="o", ax=left)
+        left.text(0.03, 0.93 - 0.08 * row, text, color=colour, transform=left.transAxes, fontsize=9)
+    left.axhline(1, color=INK, lw=0.9, ls=":")
     left.text(0.98, 1.03, "the law", transform=left.get_yaxis_transform(), ha="right", fontsize=9)
-    left.set(xscale="log", xlabel="input length d", ylabel="samples / law", ylim=(0, top))
-    left.set_title("Finding the pair\n(dashed: proved)")
+    left.set(xscale="log", xlabel="input length d", ylabel="samples / law", ylim=(0, top),
+             title="Finding the pair (dashed: proved)")  # fmt: skip
     ticks_at(left.xaxis, sorted(needed.d.unique()))
     ours = needed[needed.embedding == "characters"]
     end = 1.02 * float((ours.solved / ours.law).replace(np.inf, np.nan).max())
@@ -210,35 +211,34 @@ def samples(needed: pd.DataFrame) -> Figure:
         sns.ecdfplot(part, x="multiple", stat="percent", color=colour, ax=right, lw=1.8)
         grid = np.linspace(0, end, 80)
         found = [rate(part.multiple <= x) for x in grid]
-        low, high = ([100 * getattr(share, side) for share in found] for side in ("low", "high"))
+        low, high = ([100 * getattr(one, side) for one in found] for side in ("low", "high"))
         right.fill_between(grid, low, high, step="post", color=colour, alpha=0.12, lw=0)
         height = 100 * float((part.multiple < end).mean()) - 9 if place == 0 else 48 - 9 * place
         right.text(0.98 * end, height, arm, color=colour, ha="right", fontsize=9)
     right.set(xlim=(0, end), ylim=(-3, 104), xlabel="samples / law", ylabel="streams with every input solved, %")
     solved = np.isfinite(ours.solved).groupby(ours.arm).mean()
     ahead = solved["two heads"] > max(0.5, solved.drop("two heads").max())
-    right.set_title("Two heads also\nsolve every input" if ahead else "Solving\nevery input")
+    right.set_title("Two heads also solve every input" if ahead else "Solving every input")
     return fig
 
 
+@drawing
 def networks(trained: pd.DataFrame, heads: int) -> Figure:
     """Networks that learn, in percent, against their parameters, with the ceiling that reading sets.
 
     ``trained`` is a frame of ``xor_arms.train_networks``; ``heads`` the numbers that two heads train.
     """
-    fig, ax = plt.subplots(figsize=(FULL, 3.0))
-    d = int(trained.d.iloc[0])
+    fig, (ax,) = panels(1, 3.0)
     success_lines(trained, "parameters", "learned", ls="none", color=BLIND, ax=ax)
     limit = trained.drop_duplicates("parameters")
     sns.lineplot(limit.assign(ceiling=100 * limit.ceiling), x="parameters", y="ceiling", color=STATED, ls="--", ax=ax)
     row = limit.iloc[3]
-    _say(ax, row.parameters, 100 * row.ceiling, "proved ceiling", STATED, (-24, -10))
+    say(ax, row.parameters, 100 * row.ceiling, "proved ceiling", STATED, (-18, -14), "right")
     last = percent(trained, "learned").groupby("parameters").learned.mean()
-    _say(ax, last.index[2], last.iloc[2], "trained networks", BLIND, (8, -12), "left")
+    say(ax, last.index[2], last.iloc[2], "trained networks", BLIND, (8, -8))
     ax.plot([heads], [100], "D", color=SIGNAL, ms=7)
-    _say(ax, heads, 100, "two heads, one step", SIGNAL, (9, -12), "left")
-    ax.set(xscale="log", xlabel=f"trained numbers (d = {d})", ylabel="learned, % of networks")
+    say(ax, heads, 100, short_lines("two heads, one step", 10), SIGNAL, (9, -8))
+    ax.set(xscale="log", xlabel=f"trained numbers (d = {trained.d.iloc[0]})", ylabel="learned, % of networks")
     ticks_at(ax.xaxis, trained.parameters.unique())
     reads = trained.reads_both | ~trained.learned
-    ax.set_title("A network can only learn the bits it reads" if reads.all() else "Networks that learn")
-    return fig
+    return finding(fig, reads.all(), "A network can only learn the bits it reads", "Networks that learn")

@@ -1,11 +1,11 @@
-"""Figures of the chapters on fixed heads and on parameter efficiency draw from small frames, with the right labels."""
+"""Figures of the chapter on fixed heads, and those of the atlas, draw from small frames, with the right labels."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from parity_lib.figures import fixed_attention as fixed
-from parity_lib.figures import parameter_efficiency as efficiency
+from parity_lib.figures import robustness as atlas
 
 pytestmark = pytest.mark.usefixtures("book_style")
 RNG = np.random.default_rng(0)
@@ -24,7 +24,7 @@ def compared(learned, fixed_risk):
 
 
 def raced(product):
-    frame = grid(model=list(efficiency.COLOURS), k=[2, 3], n=[10, 20, 30, 40], seed=range(4), width=[2, 4])
+    frame = grid(model=list(fixed.COLOURS), k=[2, 3], n=[10, 20, 30, 40], seed=range(4), width=[2, 4])
     share = frame["model"].map({"heads, product": product, "plain network": 1.0, "heads, zigzag": 0.25})
     return frame.assign(learned=frame["seed"] < 4 * share, updates=50 * frame["n"], numbers=4)
 
@@ -36,12 +36,6 @@ def texts(fig):
         found += [ax.get_title(loc="left"), ax.get_title(), ax.get_xlabel(), ax.get_ylabel()]
         found += [text.get_text() for text in ax.texts]
     return " | ".join(found)
-
-
-def edges():
-    rows = {"formula": np.geomspace(1.1, 9, 5), "mean": np.geomspace(1.1, 9, 5), "kind": "random", "update": 0}
-    trained = grid(update=[0, 50, 100, 150], network=[0, 1]).assign(kind="trained", mean=1.01)
-    return pd.concat([pd.DataFrame(rows), trained])
 
 
 def by_norm():
@@ -73,14 +67,15 @@ def counted():
         (fixed.risk_against_n, compared(0.02, 0.97), ["stay near chance", "chance", "learned", "% of runs"]),
         (fixed.risk_against_n, compared(0.5, 0.97), ["Fixed heads against learned ones"]),
         (fixed.hard_heads, hard(), ["for the worst B", "for the average B", "impossible", "token heads"]),
-        (fixed.risk_against_norm, by_norm(), ["1 head", "3 heads", "these very heads", "trained networks", "m²/n"]),
+        (atlas.risk_against_norm, by_norm(), ["1 head", "3 heads", "these very heads", "trained networks", "m²/n"]),
         (fixed.norm_needed, norms(), ["grows exponentially", "learned heads", "|α||β|"]),
-        (fixed.risk_against_heads, counted(), ["only where each is heard", "each heard", "their mean"]),
-        (efficiency.race, raced(1.0), ["if they are multiplied", "2 bits", "3 bits", "heads, zigzag"]),
-        (efficiency.race, raced(0.25), ["Runs that learn within the budget"]),
-        (efficiency.updates, raced(1.0), ["updates until accuracy 0.99", "plain network"]),
-        (efficiency.widths, raced(1.0), ["does not grow with n", "hidden neurons", "100"]),
-        (efficiency.missing_edge, edges(), ["exact risk", "Trained: to 1, from above"]),
+        (atlas.risk_against_heads, counted(), ["only where each is heard", "each heard", "their mean"]),
+        (
+            fixed.race,
+            raced(1.0),
+            ["if multiplied", "and they are slow", "heads, zigzag", "accuracy 0.99"],
+        ),
+        (fixed.race, raced(0.25), ["Runs that learn within the budget", "plain network"]),
     ],
 )
 def test_a_figure_draws_and_says_what_its_frame_bears_out(draw, frame, wanted):
@@ -90,6 +85,6 @@ def test_a_figure_draws_and_says_what_its_frame_bears_out(draw, frame, wanted):
 
 
 def test_the_share_that_is_drawn_is_the_share_of_the_frame():
-    ax = efficiency.race(raced(0.25)).axes[0]
+    ax = fixed.race(raced(0.25)).axes[0]
     heights = {round(float(y)) for line in ax.get_lines() for y in np.atleast_1d(line.get_ydata())}
     assert {25, 100} <= heights

@@ -21,9 +21,9 @@ def forces(blind):
 
 def test_one_run_shows_its_risk_and_the_force_on_every_head():
     left, right = figures.risk_and_forces(RISKS, forces(0.0)).axes
-    assert left.get_title(loc="left") == "The risk falls\nfrom 3 to 1.5"
+    assert left.get_title(loc="left") == "The risk falls from 3 to 1.5"
     assert np.array_equal(left.lines[0].get_ydata(), RISKS["risk"])
-    assert right.get_title(loc="left") == "Forces on the heads;\nno label-free force"
+    assert right.get_title(loc="left").replace("\n", " ") == "Forces on the heads; no label-free force"
     assert [to_hex(line.get_color()) for line in right.lines] == [SIGNAL.lower()] * 2
     both = figures.risk_and_forces(RISKS, forces(1.0)).axes[1]
     assert len(both.lines) == 4 and both.get_title(loc="left") == "Forces on the heads"

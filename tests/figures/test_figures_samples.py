@@ -17,12 +17,15 @@ def needed(k, learner="heads", power=2.0):
 
 def test_examples_needed_have_a_panel_for_each_k_and_a_line_of_that_power():
     worse = needed(3, "network").assign(high=np.inf)
-    fig = figures.by_length(pd.concat([needed(2), needed(2, "elimination", 1.0), needed(3, power=3.0), worse]))
+    every = pd.concat([needed(2), needed(2, "elimination", 1.0), needed(3, power=3.0), worse])
+    fig = figures.by_length(every, every.rename(columns={"low": "examples"}).query("learner == 'heads'"))
     left, right = fig.axes
     assert left.get_title(loc="left") == "Parity of 2 bits" and left.get_xscale() == left.get_yscale() == "log"
     (dotted,) = [line for line in right.lines if line.get_linestyle() == ":"]
     assert dotted.get_ydata()[1] / dotted.get_ydata()[0] == pytest.approx(8**3)
-    assert {"heads", "elimination", "∝ n²"} <= {text.get_text() for text in left.texts}
+    (dashed,) = [line for line in left.lines if line.get_linestyle() == "--"]
+    assert dashed.get_ydata() == pytest.approx(needed(2)["low"])
+    assert {"heads", "elimination", "∝ n²", "blind below"} <= {text.get_text() for text in left.texts}
 
 
 def test_the_title_has_the_measured_power():

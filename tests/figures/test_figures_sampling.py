@@ -11,7 +11,6 @@ pytestmark = pytest.mark.usefixtures("book_style")
 SIDE = np.linspace(-2, 2, 5)
 PLANE = pd.DataFrame([{"x": x, "y": y, "averaging": x * x + y, "sampling": x - y} for x in SIDE for y in SIDE])
 PIT = pd.DataFrame({"risk_of": ["averaging"], "x": [0.5], "y": [1.0]})
-POINTS = pd.DataFrame({"k": [2, 3], "least": [-0.4, -0.3], "bound": [-0.2, -0.1]})
 LOOKS = pd.DataFrame(
     {"recipe": ["repaired", "repaired", "figure2-signed"], "perm": [0.9, 0.2, 0.4], "right": [True, False, False]}
 )
@@ -35,8 +34,6 @@ def title(fig):
     [
         (lambda: figures.landscape(PLANE, PIT, 8, 2), "Averaging leaves pits to rest in; sampling leaves none"),
         (lambda: figures.landscape(PLANE, PIT[:0], 8, 2), "The risk of one head that looks for one bit"),
-        (lambda: figures.saddles(POINTS), "Every stationary point has a way down"),
-        (lambda: figures.saddles(POINTS.assign(least=-0.01)), "Stationary points and their way down"),
         (lambda: figures.recovery(LOOKS), "Beyond one half the heads are never misread"),
         (lambda: figures.recovery(LOOKS.assign(perm=0.7)), "Permanent and arg-max"),
         (lambda: figures.settings(SETTINGS), "Only sampling is needed, and at a cold start the logarithm"),

@@ -23,16 +23,6 @@ def models(lengths=(4, 6, 8, 16), **columns):
     return frame.assign(**drawn, converged=frame["seed"] == 0, **columns)
 
 
-def spectrum():
-    return pd.DataFrame(
-        [
-            {"function": name, "sensitivity": 1.0 + i, "degree": degree, "weight": 0.25}
-            for i, name in enumerate(NAMES)
-            for degree in range(4)
-        ]
-    )
-
-
 def sides():
     return models().assign(kind="trained", left=1.0, right=np.linspace(0, 1, 32))
 
@@ -41,7 +31,7 @@ def frontier():
     return pd.DataFrame(
         [
             {"source": source, "n": n, "sharpness": 0.1 * n, "norm": 10.0}
-            for source in ("construction", "AdamW", "weight noise", "FIRST, weight noise")
+            for source in ("written down", "AdamW", "weight noise", "FIRST, weight noise")
             for n in (8, 16)
         ]
     )
@@ -70,8 +60,15 @@ def orbit():
 def ladder():
     return pd.DataFrame(
         [
-            {"k": k, "learned": math.inf if k == 3 else 100.0 * k, "converged": k != 3, "sharpness": 0.1 * k}
-            for k in (1, 2, 3, 4)
+            {
+                "k": k,
+                "function": "MOD 3" if k == 0 else f"{k}-parity",
+                "sensitivity": k or 2.5,
+                "learned": math.inf if k == 3 else 100.0 * k + 50,
+                "converged": k != 3,
+                "sharpness": 0.1 * k + 0.1,
+            }
+            for k in (1, 2, 3, 4, 0)
             for _ in (0, 1)
         ]
     )
@@ -125,13 +122,12 @@ def ways():
 @pytest.mark.parametrize(
     "draw, labels",
     [
-        (lambda: figures.spectra(spectrum()), ("average sensitivity", "bits in the Fourier term")),
         (lambda: figures.constructed(models()), ("sharpness", "norm of the parameters", "layer-norm blowup")),
-        (lambda: figures.lengths(models()), ("sharpness", "layer-norm blowup", "norm of the parameters")),
+        (lambda: figures.lengths(models()), ("sharpness", "layer-norm blowup")),
         (lambda: figures.mechanism(sides()), ("E (T − T′)², the rise of the loss",)),
-        (lambda: figures.frontier(frontier()), ("sharpness", "norm of the parameters")),
+        (lambda: figures.frontier(frontier()), ("sharpness", "length n", "norm of the parameters")),
         (lambda: figures.orbit(orbit()), ("layer-norm blowup", "norm × blowup²")),
-        (lambda: figures.bridge(ladder(), 4000), ("updates to learn", "sharpness, converged runs")),
+        (lambda: figures.ladder(ladder(), 4000), ("updates to learn", "sharpness, converged runs")),
         (lambda: figures.course(course(), 8), ("loss", "sharpness", "layer-norm blowup")),
         (lambda: figures.bias(fillings(), 10), ("average sensitivity", "sharpness")),
         (lambda: figures.random_weights(untrained()), ("average sensitivity / n",)),

@@ -34,7 +34,7 @@ FIGURES = {
     ),
     "random_start": (
         lambda: figures.random_start(lab.random_start([16, 32], ["product"], [0.1, 0.5], [30.0, 300.0], 2)),
-        ["", ""],
+        ["spread of the start's scores"] * 2,
     ),
     "attention_maps": (lambda: figures.attention_maps(lab.attention_maps([16], [1.0, 4.0], 2, 100)), ["", ""]),
     "samples": (lambda: figures.samples(needed()), ["input length d", "samples / law"]),

@@ -1,0 +1,49 @@
+"""The figure of a race: your recipe beside the named ones."""
+
+from __future__ import annotations
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from ..evidence import rate
+from .style import GOLD, RECIPES, SERIES, colour_words, curves, drawing, success_lines
+
+OWN = GOLD
+"""The colour of a recipe that is not the book's."""
+NAMES = {
+    "theory": "the theorem's recipe",
+    "later-code": "the authors' later code",
+    "figure2": "the authors' code",
+    "figure2-population": "its loss, exact gradient",
+    "figure2-signed": "the authors' loss, ±1",
+    "repaired": "heads that sample",
+    "product-head": "... from batches",
+}
+PANELS = {False: "no neighbours among the bits", True: "neighbours among the bits"}
+
+
+@drawing
+def success(frame: pd.DataFrame, own: str) -> Figure:
+    """Committed runs against the number of bits, without and with neighbours, ``own`` in a colour of its own.
+
+    ``frame`` is of :func:`parity_lib.chapters.race.run`, for all recipes together. The title is the finding.
+    """
+    names = {name: own if name == own else NAMES[name] for name in frame["recipe"].unique()}
+    colours: dict[str, str] = {names[own]: OWN}
+    more = sns.color_palette("husl", len(names)).as_hex()
+    for name in (name for name in names if name != own):  # the book's colour, unless another line has it
+        free = (colour for colour in (RECIPES[name][1], *SERIES, *more) if colour not in colours.values())
+        colours[names[name]] = next(free)
+    shown = {side: title for side, title in PANELS.items() if (frame["neighbours"] == side).any()}
+    named = frame.assign(series=frame["recipe"].map(names))
+    fig = curves(success_lines, named, "k", "committed", colours, hue="series", panel="neighbours", titles=shown,
+                 xlabel="number of bits k")  # fmt: skip
+    if not fig.axes[-1].texts:  # single points have no end to write a name at
+        colour_words(fig.axes[-1], colours)
+    mine = rate(frame.loc[frame["recipe"] == own, "committed"])
+    better = sum(frame[frame["recipe"] != own].groupby("recipe")["committed"].mean() > mine.share)
+    place = "first" if not better else f"place {better + 1}"
+    text = f"{own} commits in {100 * mine.share:.0f} % of the runs: {place} of {len(names)}"
+    fig.suptitle(text)
+    return fig

@@ -68,10 +68,10 @@ class Checkout:
     def parity(self, *arguments: str, cwd: Path | None = None, **variables: str) -> Done:
         return parity(*arguments, cwd=cwd or self.root, root=self.root, **variables)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         """The command ``parity`` in the background, with its output at hand."""
         command = [sys.executable, "-m", "parity_lib.build.cli", *arguments]
-        environment = os.environ | {"PYTHONPATH": str(self.root)}
+        environment = os.environ | {"PYTHONPATH": str(self.root)} | variables
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=self.root, env=environment, stdout=pipe, stderr=pipe, text=True)
 
@@ -103,17 +103,30 @@ def product(steps: int, rate: float) -> float:
 '''
 
 
+FIGURE = '''"""What alpha shows."""
+import matplotlib.pyplot as plt
+from .colours import BLUE
+from .style import drawing, use_style
+
+@drawing
+def line():
+    figure, axes = plt.subplots()
+    axes.plot([1, 2], color=BLUE)
+    return figure
+'''
+
+
 def make_checkout(root: Path) -> Checkout:
     """The real machinery without the science: the package without its chapters, figures and torch, two toy chapters."""
     toy = Checkout(root)
     shutil.copytree(ROOT / "parity_lib", root / "parity_lib", ignore=shutil.ignore_patterns("__pycache__"))
     for floor in ("chapters", "figures"):
         for path in (root / "parity_lib" / floor).glob("*.py"):
-            if path.name not in ("__init__.py", "store.py"):
+            if path.name not in ("__init__.py", "store.py", "style.py"):
                 path.unlink()
     toy.write("parity_lib/__init__.py", '__version__ = "0"\n')
     toy.write("parity_lib/chapters/alpha.py", CHAPTER)
-    toy.write("parity_lib/figures/style.py", "from .colours import BLUE\n")
+    toy.write("parity_lib/figures/alpha.py", FIGURE)
     toy.write("parity_lib/figures/colours.py", 'BLUE = "blue"\n')
     prose = shutil.ignore_patterns("__pycache__", "*.md", "*.png", "*.json")
     shutil.copytree(ROOT / "book", root / "book", ignore=prose)
@@ -133,8 +146,8 @@ def make_checkout(root: Path) -> Checkout:
         "bits: list[int] = [8, 11]  # positions [1..20]\n"
         "loud: bool = False  # print more\n",
         "from parity_lib.chapters.alpha import product",
-        "from parity_lib.figures.style import BLUE",
-        "import matplotlib.pyplot as plt\nplt.plot([1, 2]);",
+        "from parity_lib.figures.alpha import line, use_style\nuse_style()",
+        "line();",
         save("alpha", "total=product(steps, rate), loss=loss, bits=len(bits)"),
         title="Alpha, the first",
     )

@@ -1,7 +1,5 @@
 """The claims under audit, read from ``book/claims.yml``: data, so that a change of wording reruns nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,12 +17,14 @@ class Claim:
     statement : the claim in our words.
     check : what decides it.
     figure : the name of the figure that shows it (or the section, where it is a table), on its chapter's page.
+    ours : whether it is a statement of this book, not of a paper.
     """
 
     place: str
     statement: str
     check: str
     figure: str
+    ours: bool = False
 
 
 @cache

@@ -1,44 +1,38 @@
-"""The command ``parity``: list the chapters, run one, build the book, run a study, compare a run with the reference."""
-
-from __future__ import annotations
+"""The command ``parity``: list the chapters, run one, build the book, run a study, race a recipe, verify a run."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from .. import __version__
-from .display import shown as progress_of
-from .parameters import ParameterError, check_parameters, load_notebook, parse_overrides, read_parameters
-from .results import ResultsError, read_record
-from .runner import RunError, run_notebook
-from .workflow import (
-    PUBLISHED,
-    BuildError,
-    CheckoutError,
-    build_book,
-    check_profile,
-    find_notebook,
-    find_root,
-    load_profile,
-    locked,
-    stale,
-)  # fmt: skip
+from . import PUBLISHED
+
+# What works is imported where it is used: `parity --help` need not wait for pandas.
 
 
 @contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Answer with a sentence instead of a traceback: status 2 for a bad request, 1 for a failure."""
+def _checkout() -> Iterator[Path]:
+    """The checkout; and a sentence instead of a traceback: status 2 for a bad request, 1 for a failure."""
+    from .parameters import ParameterError
+    from .results import ResultsError
+    from .runner import RunError
+    from .workflow import BuildError, CheckoutError, find_root
+
     try:
-        yield
+        yield find_root()
     except (ParameterError, CheckoutError, ResultsError) as error:
         _leave(error, status=2)
     except (RunError, BuildError) as error:
         _leave(error, status=1)
+    except BrokenPipeError:
+        raise  # as in `parity list | head`, which is no failure
+    except KeyboardInterrupt:
+        _leave("stopped; what is finished is kept, and the same command goes on from there", status=130)
     except OSError as error:
         _leave(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""), status=1)
 
@@ -48,17 +42,33 @@ def _leave(reason: object, status: int) -> NoReturn:
     sys.exit(status)
 
 
+def _names(pattern: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """For the completion of a shell: the files of the checkout like ``pattern``, by name."""
+
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+        from .workflow import CheckoutError, find_root
+
+        try:
+            return sorted(path.stem for path in find_root().glob(pattern) if path.stem.startswith(begun))
+        except CheckoutError:
+            return []
+
+    return complete
+
+
 @click.group(context_settings={"max_content_width": 100})
 @click.version_option(__version__, prog_name="parity")
 def main() -> None:
-    """Rerun the chapters of "Learning parity with attention" and build the book."""
+    """Rerun the chapters of "Learning parity with attention", build the book, race a loss of your own.
+
+    Completion of names, for bash: eval "$(_PARITY_COMPLETE=bash_source parity)"; zsh and fish likewise.
+    """
 
 
 @main.command("list")
 def list_chapters() -> None:
     """Show every notebook: its title and its time here."""
-    with _one_sentence():
-        root = find_root()
+    with _checkout() as root:
         notebooks = sorted((root / "notebooks").glob("*.ipynb"))
         width = max((len(path.stem) for path in notebooks), default=0)
         for path in notebooks:
@@ -67,35 +77,58 @@ def list_chapters() -> None:
 
 
 @main.command(add_help_option=False)
-@click.argument("name", required=False)
-@click.option("--profile", metavar="NAME", help="Start from the values of a profile.")
+@click.argument("name", required=False, shell_complete=_names("notebooks/*.ipynb"))
+@click.option("--profile", metavar="NAME", help="Start from the values of a profile.",
+              shell_complete=_names("profiles/*.yml"))  # fmt: skip
 @click.option("-p", "--parameter", "texts", type=(str, str), multiple=True, metavar="KEY VALUE", help="Set one.")
-@click.option("--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="[default: build/run]")
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+              help="[default: build/run, in a folder of its own if parameters are set]")  # fmt: skip
+@click.option("--open", "opening", is_flag=True, help="Show the page in a browser.")
 @click.option("--help", "wants_help", is_flag=True, help="Show the parameters of NAME.")
 @click.pass_context
 def run(
     context: click.Context, name: str | None, profile: str | None, texts: tuple[tuple[str, str], ...],
-    output: Path | None, wants_help: bool,
+    output: Path | None, opening: bool, wants_help: bool,
 ) -> None:  # fmt: skip
     """Execute one notebook, with your own parameters."""
     if name is None:
         click.echo(context.get_help())
         sys.exit(0 if wants_help else 2)
-    with _one_sentence():
-        root = find_root()
+    with _checkout() as root:
+        from .display import shown
+        from .parameters import check_parameters, parse_overrides
+        from .runner import as_page, clear_scratch, run_notebook
+        from .workflow import find_notebook, load_profile, locked
+
         notebook = find_notebook(root, name)
         if wants_help:
             _show_parameters(notebook)
             return
         overrides = load_profile(root, profile).get(name, {}) if profile else {}
         values = check_parameters(notebook, overrides | parse_overrides(notebook, texts))
-        folder = output or root / "build" / "run"
+        folder = output or _own_folder(root, notebook, values)
         _check_output(root, folder)
         target = folder / notebook.name
-        with locked(folder, f"{name!r} in {os.path.relpath(folder)}", name), progress_of(folder / "tmp"):
+        with locked(folder, f"{name!r} in {os.path.relpath(folder)}", name), shown(folder / "tmp"):
+            clear_scratch(folder, name)
             run_notebook(notebook, values, output=target, build=folder)
         for made in (target, folder / "results" / f"{name}.json", folder / "tables" / name):
             click.echo(os.path.relpath(made))
+        if opening:
+            page = as_page(target)
+            click.echo(os.path.relpath(page))
+            click.launch(page.as_uri())
+
+
+def _own_folder(root: Path, notebook: Path, values: Mapping[str, Any]) -> Path:
+    """Below ``build/run``, apart from runs of the notebook with other parameters: none takes another's place."""
+    from .parameters import check_parameters
+    from .workflow import digest
+
+    folder = root / "build" / "run"
+    if values == check_parameters(notebook, {}):
+        return folder
+    return folder / f"{notebook.stem}-{digest(root, [], dict(values))[:8]}"
 
 
 _cores = click.option(
@@ -107,14 +140,15 @@ _cluster = click.option(
 
 
 @main.command()
-@click.option("--profile", default=PUBLISHED, show_default=True, metavar="NAME")
+@click.option("--profile", default=PUBLISHED, show_default=True, metavar="NAME", shell_complete=_names("profiles/*.yml"))
 @_cores
 @_cluster
 @click.option("--dry-run", is_flag=True, help="Say what would run, and why.")
 def book(profile: str, cores: int, cluster: Path | None, dry_run: bool) -> None:
     """Run what is not up to date and build the book."""
-    with _one_sentence():
-        root = find_root()
+    with _checkout() as root:
+        from .workflow import build_book, check_profile, stale
+
         if dry_run:
             reasons = stale(root, check_profile(root, profile), root / "build" / profile)
             click.echo("\n".join(f"{name or 'the pages'}: {why}" for name, why in reasons.items()) or "up to date")
@@ -123,7 +157,19 @@ def book(profile: str, cores: int, cluster: Path | None, dry_run: bool) -> None:
 
 
 @main.command()
-@click.argument("name")
+@click.option("--profile", default=PUBLISHED, show_default=True, metavar="NAME", shell_complete=_names("profiles/*.yml"))
+def pdf(profile: str) -> None:
+    """Print the built book into one PDF, with Chromium."""
+    with _checkout() as root:
+        from .pdf import print_book
+        from .workflow import load_profile
+
+        load_profile(root, profile)
+        click.echo(os.path.relpath(print_book(root, profile)))
+
+
+@main.command()
+@click.argument("name", shell_complete=_names("studies/*.yml"))
 @_cores
 @_cluster
 def study(name: str, cores: int, cluster: Path | None) -> None:
@@ -132,15 +178,39 @@ def study(name: str, cores: int, cluster: Path | None) -> None:
     Its blocks of seeds are independent jobs. Those that are done are kept: a study that was stopped
     goes on, and a wider grid runs only what is new.
     """
-    from .study import run_study
+    with _checkout() as root:
+        from .study import run_study
 
-    with _one_sentence():
-        for path in run_study(find_root(), name, cores, cluster):
+        for path in run_study(root, name, cores, cluster):
+            click.echo(os.path.relpath(path))
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--against", metavar="NAMES", help="Recipes by name, with commas between.  [default: those of the chart]")
+@click.option("-p", "--parameter", "texts", type=(str, str), multiple=True, metavar="KEY VALUE",
+              help="Another n, ks, pairs, updates or device than the chart's.")  # fmt: skip
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="[default: build/race]")
+def race(file: Path, against: str | None, texts: tuple[tuple[str, str], ...], output: Path | None) -> None:
+    """Race a recipe of your own against the named ones.
+
+    FILE is Python, and it is executed: race only files you trust. It defines RECIPE, a parity_lib.Recipe; or a
+    function loss(label, prediction), a read-out head(s, k), or both. It runs on the success chart of the atlas: the
+    same sets of bits, starts, criterion, updates and intervals.
+    """
+    with _checkout() as root:
+        from .race import run_race
+
+        if output:
+            _check_output(root, output)
+        for path in run_race(root, file, against, texts, output):
             click.echo(os.path.relpath(path))
 
 
 def _check_output(root: Path, folder: Path) -> None:
     """Refuse to write among the sources (inside the checkout only ``build/`` is for what is generated) or in a book."""
+    from .parameters import ParameterError
+
     inside = folder.resolve()
     if inside.is_relative_to(root) and not inside.is_relative_to(root / "build"):
         raise ParameterError(f"--output {folder} lies among the sources, choose a folder below build or elsewhere")
@@ -160,10 +230,10 @@ def verify(folder: Path | None, verbose: bool) -> None:
 
     Status 0 if everything that was compared agrees, 1 if not, 2 if there is nothing to compare.
     """
-    from .verify import report, status, verify
+    with _checkout() as root:
+        from .verify import report, status, verify
+        from .workflow import load_profile
 
-    with _one_sentence():
-        root = find_root()
         chapters = None if folder else list(load_profile(root, PUBLISHED))
         found = verify(folder or root / "build" / PUBLISHED, root / "reference", chapters)
         click.echo(report(found, verbose))
@@ -171,13 +241,28 @@ def verify(folder: Path | None, verbose: bool) -> None:
 
 
 @main.command()
+def doctor() -> None:
+    """Look at this machine: what the book needs, what is there, and what to do.
+
+    Status 0 if the book can be built, 1 if not.
+    """
+    with _checkout() as root:
+        from .doctor import examine
+
+        bad = False
+        for finding in examine(root):
+            click.echo(str(finding))
+            bad |= finding.bad
+        sys.exit(1 if bad else 0)
+
+
+@main.command()
 @click.option("--adopt", "adopting", is_flag=True, help="First make the finished run of the book the reference.")
 def reference(adopting: bool) -> None:
     """Write the results of the reference run into the README."""
-    from .reference import adopt, show
+    with _checkout() as root:
+        from .reference import adopt, show
 
-    with _one_sentence():
-        root = find_root()
         if adopting:
             adopt(root)
         for path in show(root):
@@ -185,6 +270,8 @@ def reference(adopting: bool) -> None:
 
 
 def _title(notebook: Path) -> str:
+    from .parameters import load_notebook
+
     for cell in load_notebook(notebook)["cells"]:
         for line in "".join(cell["source"]).splitlines():
             if cell["cell_type"] == "markdown" and line.startswith("# "):
@@ -193,13 +280,17 @@ def _title(notebook: Path) -> str:
 
 
 def _times(root: Path, name: str) -> Iterator[str]:
+    from .results import ResultsError, read_record
+
     for profile in sorted(path.stem for path in (root / "profiles").glob("*.yml")):
         with suppress(ResultsError):  # no record, or none that can be read
             yield f"{profile} {read_record(root / 'build' / profile, name).seconds:.0f} s"
 
 
 def _show_parameters(notebook: Path) -> None:
-    click.echo(f"parity run {notebook.stem} [--profile NAME] [-p KEY VALUE]... [--output DIR]\n")
+    from .parameters import read_parameters
+
+    click.echo(f"parity run {notebook.stem} [--profile NAME] [-p KEY VALUE]... [--output DIR] [--open]\n")
     click.echo(f"{_title(notebook)}\n\nParameters:")
     for p in read_parameters(notebook):
         allowed = f"  {p.allowed}" if p.allowed else ""
@@ -207,4 +298,4 @@ def _show_parameters(notebook: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="parity")

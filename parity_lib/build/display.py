@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,12 +68,17 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
-def shown(tmp: Path, live: bool | None = None) -> Iterator[None]:
-    """While this lasts, show how far the notebooks in ``tmp`` are; ``live`` redraws, by default in a terminal."""
+def shown(tmp: Path, live: bool | None = None, news: Callable[[], Iterable[str]] | None = None) -> Iterator[None]:
+    """While this lasts, show how far the notebooks in ``tmp`` are; ``live`` redraws, by default in a terminal.
+
+    ``news`` is asked twice a second for lines to print besides.
+    """
     live = sys.stdout.isatty() if live is None else live
     watch, stop, spoken = Watch(tmp), threading.Event(), dict[str, float]()
 
     def show() -> None:
+        for line in news() if news else ():
+            say(line)
         lines = watch.lines()
         width = max(map(len, lines), default=0)
         if live:
@@ -95,4 +100,6 @@ def shown(tmp: Path, live: bool | None = None) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+        for line in news() if news else ():
+            say(line)
         _write("")

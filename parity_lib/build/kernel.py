@@ -4,8 +4,6 @@ The runner leaves ``kernel.json`` in the working folder of the kernel. While the
 ``progress.json`` there, and in ``kept.json`` which expensive functions were computed and which came from the store.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,6 @@
 """The ledger: every claim with its check, its verdict and its numbers, collected from the chapters' results."""
 
-from __future__ import annotations
-
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -15,9 +14,11 @@ import pandas as pd
 
 from ..evidence import AS_STATED
 from ..figures.ledger import COLOURS
+from ..figures.style import written
 from .claims import claims
 from .results import ResultsError, as_rate, chapters_of_the_book, find_run, read_results
 
+AFTER_LOOKS = "Written before the run that it judges, after first looks at other runs."
 IN_A_SENTENCE = {  # of one claim, of several
     "holds": ("holds as stated", "hold as stated"),
     "narrower range": ("holds in a narrower range", "hold in a narrower range"),
@@ -30,12 +31,8 @@ IN_A_SENTENCE = {  # of one claim, of several
 def collect(chapters: Iterable[str], run: Path | None = None) -> pd.DataFrame:
     """A row per claim, in the order of ``book/claims.yml``, with what its chapter (if any) found.
 
-    Parameters
-    ----------
-    chapters : list of str
-        The chapters to read, by name, or ``["all"]``; other results in the run do not count.
-    run : Path or None
-        The folder of the run, by default the one that the working folder belongs to, else the book's or the reference.
+    Chapters are read by name, or ``["all"]``, from a run: by default the one that the working folder belongs to, else
+    the book's or the reference.
     """
     chapters, known = list(chapters), claims()
     if chapters == ["all"]:
@@ -60,11 +57,18 @@ def count(rows: pd.DataFrame) -> dict[str, int]:
 
 
 def headline(rows: pd.DataFrame) -> str:
-    """How many claims there are and what became of them, as a line of Markdown."""
+    """How many claims of the papers there are and what became of them, then our own: a line of Markdown."""
+    papers, ours = _summary(rows[~rows["ours"]], "claims"), _summary(rows[rows["ours"]], "statements of our own")
+    return f"{papers} {ours}".strip()
+
+
+def _summary(rows: pd.DataFrame, what: str) -> str:
+    if rows.empty:
+        return ""
     said = [f"{n} {IN_A_SENTENCE[verdict][n > 1]}" for verdict, n in count(rows).items()]
     kinds = rows.loc[rows["kind"] != "", "kind"].value_counts()
     how = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
-    return f"**{len(rows)} claims:** {'; '.join(said)}." + (f" How we know: {how}." if how else "")
+    return f"**{len(rows)} {what}:** {'; '.join(said)}." + (f" How we know: {how}." if how else "")
 
 
 def table(rows: pd.DataFrame) -> str:
@@ -82,17 +86,24 @@ def table(rows: pd.DataFrame) -> str:
 
 def _row(row: Mapping[str, Any]) -> str:
     chapter = row["chapter"]
-    where = f'<a href="{chapter}.html#{row["figure"]}">{chapter.replace("_", " ")}</a>' if chapter else "no chapter"
+    where = f'<a href="{chapter}.html#{row["figure"]}">{escape(title(chapter))}</a>' if chapter else "no chapter"
+    looks = f" {AFTER_LOOKS}" if row["kind"] == "measured" else ""
     numbers = "".join(f"<li>{escape(line)}</li>" for line in lines(row["numbers"]))
     details = f"<details><summary>numbers</summary><ul>{numbers}</ul></details>" if numbers else ""
     return (
         f'<tr id="claim-{row["claim"]}" data-verdict="{row["as_stated"]}">'
         f'<td><a href="#claim-{row["claim"]}"><code>{row["claim"]}</code></a><br>{escape(row["place"])}</td>'
-        f"<td>{escape(row['statement'])}<br><small><em>Check:</em> {escape(row['check'])}</small></td>"
+        f"<td>{escape(row['statement'])}<br><small><em>Check:</em> {escape(row['check'])}{looks}</small></td>"
         f'<td><strong style="border-left:.5em solid {COLOURS[row["as_stated"]]};padding-left:.4em">'
         f"{row['as_stated']}</strong><br>{row['kind']}</td>"
         f"<td>{escape(row['instead'])}{details}</td><td>{where}</td></tr>"
     )
+
+
+def title(chapter: str) -> str:
+    """The title of a chapter, as its notebook has it."""
+    notebook = Path(__file__).resolve().parents[2] / "notebooks" / f"{chapter}.ipynb"
+    return json.loads(notebook.read_text())["cells"][0]["source"][0].strip("# \n") if notebook.is_file() else chapter
 
 
 def lines(numbers: Mapping[str, Any], prefix: str = "") -> list[str]:
@@ -112,4 +123,4 @@ def short(value: Any) -> str:
     """A number with three digits, a list of them, or any other value as it is."""
     if isinstance(value, list):
         return ", ".join(map(short, value))
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return written(value) if isinstance(value, float) else str(value)

@@ -11,8 +11,6 @@ includes its end, or a set of choices; for a list they apply to each item. A ref
 sentence.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import json
@@ -195,9 +193,12 @@ def checked(parameters: Iterable[Parameter], overrides: Mapping[str, Any]) -> di
             raise ValueError(unknown("parameter", str(name), known))
     values = {p.name: p.check(overrides[p.name]) if p.name in overrides else p.default for p in known.values()}
     for name, value in values.items():  # what no range can say; the task itself would say so only when it is made
+        twice = isinstance(value, list) and len(set(value)) < len(value)
         positions = "n" in values and re.fullmatch("(.+_)?bits", name) and known[name].type == "list[int]"
-        if positions and (len(set(value)) < len(value) or max(value) > values["n"]):
+        if positions and (twice or max(value) > values["n"]):
             raise ValueError(f"{name} must be distinct positions in 1..{values['n']}, got {shown(tuple(value))}")
+        if twice and known[name].allowed != "[0..1]":  # the bits of an input, which may; a run must not count twice
+            raise ValueError(f"{name} must hold each value once, got {shown(tuple(value))}")
     return values
 
 

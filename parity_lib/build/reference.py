@@ -1,34 +1,27 @@
 """The reference run: results, records and tables of the book, kept in ``reference/`` and shown in the README."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-
+from . import PUBLISHED
 from .parameters import check_parameters
 from .report import conditions, counted
 from .results import ResultsError, read_record, read_results, read_table
-from .workflow import PUBLISHED, find_notebook, load_profile
+from .workflow import find_notebook, load_profile
 
 BEGIN, END = "<!-- results: written by `parity reference`, not by hand -->", "<!-- end of results -->"
 LARGEST = 300_000  # bytes of a table that is kept
 ALT = (
-    "Two rows of three heat maps, position against epoch, one per head. Above, without neighbours among the bits, each "
-    "head locks onto a bit of its own with attention near one. Below, two heads end with one half on each of the two "
-    "neighbours 16 and 17, and the third finds bit 5."
+    "Three arrows on a circle of twenty positions, one for each head. They start in random directions, turn while they "
+    "are trained, and come to rest on the green positions 8, 11 and 18, one arrow on each."
 )
 
 
 def adopt(root: Path) -> None:
     """Make the finished run of the book the reference, in place of the one before.
 
-    Raises
-    ------
-    ResultsError
-        The run lacks a chapter, has other parameters than the notebooks now, or is not of clean commits.
+    A run that lacks a chapter, has other parameters than the notebooks now, or is not of clean commits is refused.
     """
     run, kept = root / "build" / PUBLISHED, root / "reference"
     profile, commits, files = load_profile(root, PUBLISHED), set(), []
@@ -49,8 +42,8 @@ def adopt(root: Path) -> None:
 
 
 def show(root: Path) -> tuple[Path, Path]:
-    """Write what the reference run found into the README and draw its Figure 2; the two paths."""
-    readme, drawing = root / "README.md", root / "reference" / "figure2.png"
+    """Write what the reference run found into the README and draw its circle; the two paths."""
+    readme, drawing = root / "README.md", root / "reference" / "circle.svg"
     before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
     _, found, after = rest.partition(END)
     if not found:
@@ -61,24 +54,20 @@ def show(root: Path) -> tuple[Path, Path]:
 
 
 def results(root: Path) -> str:
-    """The README's part on results: Figure 2, what became of the claims, and the run that says so."""
+    """The README's part on results: the circle, what became of the claims, and the run that says so."""
     run = root / "reference"
     facts = conditions(run)
     origin = (
-        f"Above: the paper's Figure 2, trained again. {counted(run)} The ledger of the book has them one by one. So says "
-        f"the reference run, `make book` at commit `{facts['commit'][:10]}`: {facts['date']}, "
+        f"Above: the run behind the paper's Figure 2, trained again. {counted(run)} The ledger of the book has them one "
+        f"by one. So says the reference run, `make book` at commit `{facts['commit'][:10]}`: {facts['date']}, "
         f"{facts['processor time of all chapters']} of processor time, torch {facts['torch']}."
     )
-    return f"![{ALT}](reference/figure2.png)\n\n{origin}"
+    return f"![{ALT}](reference/circle.svg)\n\n{origin}"
 
 
 def picture(root: Path, path: Path) -> None:
-    """Figure 2 as the reference run found it, both panels."""
-    from ..figures import figure2
-    from ..figures.style import use_style
+    """The heads of the first run of Figure 2 on their circle, as the reference run found them: an animated SVG."""
+    from ..figures.circle import animated
 
-    with plt.rc_context():
-        use_style()
-        figure = figure2.heat_maps(read_table(root / "reference", "figure2", "heat_maps"))
-        figure.savefig(path, dpi=100, metadata={"Software": None})
-        plt.close(figure)
+    course = read_table(root / "reference", "figure2", "heat_maps")
+    path.write_text(animated(course[course["panel"] == "left"]), encoding="utf-8")

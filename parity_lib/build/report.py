@@ -3,8 +3,6 @@
 The pages call these functions through the extension ``book/_ext/this_run.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -123,11 +121,9 @@ def markdown(frame: pd.DataFrame) -> str:
     return str(cells.to_markdown(index=False, disable_numparse=True))
 
 
-def shown(cell: object) -> str:
-    """A number or a word for a table."""
-    if not isinstance(cell, float):
-        return str(cell)
-    return f"{cell:.0f}" if cell >= 1000 else f"{cell:.3g}"
+def measured(cell: object) -> str:
+    """A measured number, all before its point, or a word, for a table."""
+    return f"{cell:.0f}" if isinstance(cell, float) and cell >= 1000 else short(cell)
 
 
 def benchmark_claims(results: Mapping[str, Any]) -> str:
@@ -137,7 +133,7 @@ def benchmark_claims(results: Mapping[str, Any]) -> str:
     for c in results["claims"]:
         met = c["measured"] <= c["target"] if c["sense"] == "<=" else c["measured"] >= c["target"]
         target = f"{signs[c['sense']]} {c['target']:g}"
-        lines.append((c["claim"], c["setting"], target, shown(c["measured"]), "yes" if met else "no"))
+        lines.append((c["claim"], c["setting"], target, measured(c["measured"]), "yes" if met else "no"))
     return markdown(pd.DataFrame(lines, columns=["", "setting", "target", "measured", "met"]))
 
 
@@ -147,11 +143,11 @@ def benchmark(name: str, book: Path) -> str:
     if name == "claims":
         return benchmark_claims(results)
     if name == "machine":
-        lines = [(key, shown(item)) for key, item in results["machine"].items()]
+        lines = [(key, measured(item)) for key, item in results["machine"].items()]
         return markdown(pd.DataFrame(lines, columns=["", "that run"]))
     if name not in results["tables"]:
         raise ResultsError(f"unknown benchmark {name!r}; known: claims, machine, {', '.join(results['tables'])}")
-    return markdown(pd.DataFrame(results["tables"][name]).map(shown))
+    return markdown(pd.DataFrame(results["tables"][name]).map(measured))
 
 
 PARTS = {part.__name__: part for part in (counted, verdicts, circumstances, times, parameters)}

@@ -4,8 +4,6 @@ A run is a folder with ``results/<chapter>.json``, ``records/<chapter>.json`` an
 such as ``build/book`` or ``reference``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -155,6 +153,9 @@ def chapters_of_the_book() -> list[str]:
 def find_run(chapters: Iterable[str], start: Path | None = None) -> Path:
     """The run whose results a notebook in the folder ``start`` is to show: the one it is part of, or else the
     book's, or else the reference."""
+    paths = [chapter for chapter in chapters if not chapter.replace("-", "_").isidentifier()]
+    if paths:
+        raise ResultsError(f"a chapter is a name, got {shown(paths[0])}")
     needed = [f"{chapter}.json" for chapter in chapters]
     here = (start or Path.cwd()).resolve()
     candidates = [*here.parents, ROOT / "build" / "book", ROOT / "reference"]

@@ -4,8 +4,6 @@ Papermill executes the notebook in a scratch folder, and only a run that finishe
 last its record, which holds the checksums of the rest. So a record is there if and only if its run is whole.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -25,10 +23,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..evidence import write_json
+from ..evidence import write_json, write_whole
+from . import PUBLISHED
 from .display import say
 from .parameters import ParameterError, check_parameters
-from .results import checksum, read_json
+from .results import LEDGER, checksum, read_json
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -81,9 +80,9 @@ def run_notebook(
     started = time.perf_counter()
     try:
         defaults = check_parameters(notebook, {})
-        (scratch / "kernel.json").write_text(json.dumps({"strict": defaults == values}))
+        (scratch / "kernel.json").write_text(json.dumps({"strict": decide and defaults == values}))
         changed = {parameter: value for parameter, value in values.items() if value != defaults[parameter]}
-        with _environment(root):
+        with _environment(root, scratch):
             _execute(notebook, page, changed, scratch)
         seconds = time.perf_counter() - started
         warned = _clean(page, [scratch, root])
@@ -108,10 +107,18 @@ def run_notebook(
     say(f"{name}: done in {seconds:.1f} s")
 
 
+def clear_scratch(build: Path, name: str) -> None:
+    """Remove what killed runs of a chapter left in ``tmp/``; the caller holds the chapter's lock."""
+    for left in (build / "tmp").glob(f"{name}-*"):
+        if re.fullmatch(r"\w{8}", left.name.removeprefix(f"{name}-")):  # and not of a chapter called name-more
+            shutil.rmtree(left, ignore_errors=True)
+
+
 @contextmanager
-def _environment(root: Path) -> Iterator[None]:
-    """What the kernel inherits: this checkout's library, one thread, and caches below ``build/``."""
-    before = dict(os.environ)
+def _environment(root: Path, scratch: Path) -> Iterator[None]:
+    """What the kernel inherits: this checkout's library, one thread, caches and temporary files below ``build/``."""
+    before, folder = dict(os.environ), tempfile.tempdir
+    tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("MPLCONFIGDIR", str(root / "build" / "matplotlib"))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(root / "build" / "numba"))
@@ -124,6 +131,7 @@ def _environment(root: Path) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+        tempfile.tempdir = folder
 
 
 def _execute(notebook: Path, page: Path, values: Mapping[str, Any], scratch: Path) -> None:
@@ -161,8 +169,7 @@ def _clean(page: Path, folders: Iterable[Path]) -> str:
     text = page.read_text(encoding="utf-8")
     for folder in folders:
         text = text.replace(json.dumps(str(folder))[1:-1], ".")
-    temporary = re.escape(json.dumps(tempfile.gettempdir())[1:-1])
-    cell_file = rf"{temporary}[/\\]+ipykernel_\d+[/\\]+\d+\.py"  # the name a warning gives a cell
+    cell_file = r"\.[/\\]+ipykernel_\d+[/\\]+\d+\.py"  # the name a warning gives a cell, in the scratch folder
     loaded = json.loads(re.sub(cell_file, "this cell", text))
     for part in (loaded, *loaded["cells"]):
         part["metadata"].pop("papermill", None)
@@ -205,6 +212,19 @@ def _publish(scratch: Path, page: Path, output: Path, build: Path, record: dict[
     os.replace(entry, final)
 
 
+def as_page(notebook: Path) -> Path:
+    """An executed notebook as a page of HTML beside it, which asks no other host for anything."""
+    if find_spec("nbconvert") is None:
+        raise ParameterError("to show a page nbconvert is needed: pip install -c constraints.txt '.[binder]'")
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(mathjax_url="", require_js_url="", jquery_url="", mermaid_js_url="")
+    text, _ = exporter.from_filename(str(notebook))
+    page = notebook.with_suffix(".html").absolute()
+    write_whole(page, text)
+    return page
+
+
 def _explain(error: Exception) -> tuple[str, str]:
     """What went wrong as one line, and the whole story as plain text."""
     from papermill.exceptions import PapermillExecutionError
@@ -215,7 +235,8 @@ def _explain(error: Exception) -> tuple[str, str]:
         name, reason = type(error).__name__, str(error)
         story = "".join(traceback.format_exception(error))
     first = next(iter(plain(reason).strip().splitlines()), "no message")
-    return f"{name}: {first}", plain(story)
+    memory = "; a process that vanishes was most often stopped for want of memory" if name == "DeadKernelError" else ""
+    return f"{name}: {first}{memory}", plain(story)
 
 
 def plain(text: str) -> str:
@@ -277,6 +298,7 @@ def main() -> int:
         values = check_parameters(notebook, overrides)
         output = build / "src" / "notebooks" / notebook.name
         published = values == check_parameters(notebook, {})
+        published &= notebook.stem != LEDGER or build.name == PUBLISHED  # it depends on the others' parameters too
         key = key_of(notebook.resolve().parents[1], notebook, values, build)
         run_notebook(notebook, values, output=output, build=build, decide=published, key=key)
     except (ParameterError, RunError) as error:

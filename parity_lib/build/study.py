@@ -1,4 +1,4 @@
-"""A large study in independent pieces: n x k x recipe x blocks of seeds, each block a job, all of them one table.
+"""A large study in independent pieces: n x k x recipe x blocks of seeds, run in jobs of several, all of them one table.
 
 A study is a file ``studies/NAME.yml``::
 
@@ -6,7 +6,7 @@ A study is a file ``studies/NAME.yml``::
     k: [2, 3]
     recipe: [figure2-signed, repaired]
     seeds: 64  # pairs of a set of bits and a start in every cell of the grid
-    block: 32  # of them in one job
+    block: 32  # of them in one block, the unit of what is kept
 
 Seed number i draws its own set of bits and its own start, and seeds are trained sixteen at a time
 whatever the blocks. So a block needs nothing from the others, a wider grid adds blocks and repeats
@@ -15,9 +15,12 @@ none, and the merged result is the same, byte for byte, however the seeds were s
 
 from __future__ import annotations
 
+import math
 import re
+import shutil
 import sys
-import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,11 +38,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 AT_ONCE = 16  # seeds in one tensor; fixed, because the last digits of a run depend on its neighbours in it
+JOB_SECONDS = {"here": 15, "cluster": 120}  # how much work goes into one job: a scheduler takes 20 s to start one
 SETS = 2**33  # the set of bits of seed i comes from the stream SETS + i, apart from its start and its data
 
 
 class Block(BaseModel):
-    """One job: ``count`` seeds from ``first`` on, in one cell of the grid."""
+    """What is kept as one piece: ``count`` seeds from ``first`` on, in one cell of the grid."""
 
     model_config = ConfigDict(frozen=True)
     n: int
@@ -82,7 +86,7 @@ class Grid(BaseModel):
 
     @property
     def blocks(self) -> dict[str, Block]:
-        """Every job by its name."""
+        """Every block by its name."""
         cells = [(n, k, recipe) for recipe in self.recipe for k in self.k for n in self.n if k <= n]
         blocks = [
             Block(n=n, k=k, recipe=recipe, first=first, count=min(self.block, self.seeds - first))
@@ -168,20 +172,40 @@ def merge(grid: Grid, folder: Path) -> pd.DataFrame:
 
 def draw(merged: pd.DataFrame) -> Figure:
     """Committed runs against n, one panel per k, one line per recipe, with Wilson intervals."""
-    import matplotlib.pyplot as plt
-
-    from ..figures.style import FULL, RECIPES, label_lines, success_lines, ticks_at, use_style
+    from ..figures.style import RECIPES, curves, drawing, success_lines, use_style
 
     use_style()
-    ks = sorted(set(merged["k"]))
-    figure, axes = plt.subplots(1, len(ks), figsize=(FULL, 3.2), sharey=True, squeeze=False)
-    colours = {recipe: colour for recipe, (_, colour) in RECIPES.items()}
-    for ax, k in zip(axes[0], ks, strict=True):
-        success_lines(merged[merged["k"] == k], "n", "committed", hue="recipe", palette=colours, ax=ax)
-        ax.set(title=f"k = {k}", xlabel="length n", ylabel="committed runs, %", xscale="log")
-        ticks_at(ax.xaxis, sorted(set(merged["n"])))
-        label_lines(ax, {recipe: name for recipe, (name, _) in RECIPES.items()})
-    return figure
+    names, colours = ({recipe: known[i] for recipe, known in RECIPES.items()} for i in (0, 1))
+    titles = {k: f"k = {k}" for k in sorted(set(merged["k"]))}
+    return drawing(curves)(success_lines, merged, "n", "committed", colours, hue="recipe", panel="k", titles=titles,
+                           log="x", xlabel="length n", ylabel="committed runs, %", names=names)  # fmt: skip
+
+
+def expected_seconds(block: Block) -> float:
+    """How long a block may take on one core, for the size of jobs alone: right within a factor of a few."""
+    from ..recipes import RECIPES
+
+    recipe = RECIPES[block.recipe]
+    each = 5e-6 + 3e-7 * block.n * block.k if recipe.batch is None else 4e-9 * recipe.batch * block.n
+    return block.count * recipe.updates * each
+
+
+def in_jobs(blocks: Sequence[Block], seconds: float, least: int = 1) -> dict[str, list[str]]:
+    """The names of blocks in jobs of about ``seconds``, each called after its first; at least so many jobs, if can be.
+
+    Blocks go in order to where they fill up one share of the work after the other.
+    """
+    work = [expected_seconds(block) for block in blocks]
+    count = min(len(blocks), max(least, math.ceil(sum(work) / seconds)))
+    jobs: dict[str, list[str]] = {}
+    done, current = 0.0, ""
+    for left, block, own in zip(range(len(blocks), 0, -1), blocks, work, strict=True):
+        full = done >= len(jobs) * sum(work) / count or left <= count - len(jobs)
+        if full and len(jobs) < count:
+            current = block.name
+        jobs.setdefault(current, []).append(block.name)
+        done += own
+    return jobs
 
 
 def run_study(root: Path, name: str, cores: int, cluster: Path | None = None) -> tuple[Path, Path, Path]:
@@ -191,21 +215,29 @@ def run_study(root: Path, name: str, cores: int, cluster: Path | None = None) ->
     build = root / "build" / "studies" / name
     with locked(build, f"study {name!r}"):
         if cluster is None:  # on a cluster, jobs of a killed study may live on
+            shutil.rmtree(build / "tmp", ignore_errors=True)
             for left in build.glob("**/.*.partial"):
                 left.unlink()
-        there, key = 0, code_key(root)
+        key, missing = code_key(root), []
         for block in grid.blocks.values():
             try:
                 sound = read_block(build / "blocks", block).key == key
             except BuildError:
                 sound = False
-            there += sound
-            (build / "blocks" / f"{block.name}.json").unlink(missing_ok=True) if not sound else None
-        say(f"{name}: {len(grid.blocks)} blocks, {there} of them there")
+            if not sound:
+                (build / "blocks" / f"{block.name}.json").unlink(missing_ok=True)
+                missing.append(block)
+        jobs = in_jobs(missing, JOB_SECONDS["cluster"]) if cluster else in_jobs(missing, JOB_SECONDS["here"], cores)
+        there = len(grid.blocks) - len(missing)
+        plural = "job" if len(jobs) == 1 else "jobs"
+        say(f"{name}: {len(grid.blocks)} blocks, {there} of them there" + (f"; {len(jobs)} {plural}" if jobs else ""))
+        shutil.rmtree(build / "jobs", ignore_errors=True)
+        write_json(build / "jobs.json", jobs)
         made = build / "rates.csv", build / "seeds.csv", build / "study.png"
         for path in made:
             path.unlink(missing_ok=True)
-        if not snakemake(root / "studies" / "Snakefile", build, where):
+        news = arrivals(build, missing, len(grid.blocks)) if cluster else None
+        if not snakemake(root / "studies" / "Snakefile", build, where, news):
             raise BuildError(failures(build))
     return made
 
@@ -215,13 +247,30 @@ def code_key(root: Path) -> str:
     return digest(root, [*library(root, root / "parity_lib" / "training.py"), root / "constraints.txt"])
 
 
-def _block_job(root: Path, grid: Grid, name: str, build: Path) -> None:
-    started, key = time.perf_counter(), code_key(root)
-    outcome = run_block(grid.blocks[name], key)
-    write_json(build / "blocks" / f"{name}.json", outcome.model_dump())
-    done = len(list((build / "blocks").glob("n*.json")))
-    found = f"{sum(outcome.committed)} of {len(outcome.committed)}"
-    say(f"{name}: {found} in {time.perf_counter() - started:.1f} s (block {done} of {len(grid.blocks)})")
+def arrivals(build: Path, missing: Sequence[Block], total: int) -> Callable[[], Iterator[str]]:
+    """A function that says which blocks have come in since it was last asked."""
+    waiting = {block.name: block for block in missing}
+
+    def news() -> Iterator[str]:
+        for name in [name for name in waiting if (build / "blocks" / f"{name}.json").exists()]:
+            with suppress(BuildError):  # not yet whole, on a slow file system
+                found = read_block(build / "blocks", waiting[name])
+                del waiting[name]
+                yield _told(found, total - len(waiting), total)
+
+    return news
+
+
+def _told(found: Outcome, done: int, total: int) -> str:
+    return f"{found.block.name}: {sum(found.committed)} of {len(found.committed)} (block {done} of {total})"
+
+
+def _blocks_job(root: Path, grid: Grid, job: str, build: Path) -> None:
+    key = code_key(root)
+    for name in read_json(build / "jobs.json")[job]:
+        outcome = run_block(grid.blocks[name], key)
+        write_json(build / "blocks" / f"{name}.json", outcome.model_dump())
+        say(_told(outcome, len(list((build / "blocks").glob("n*.json"))), len(grid.blocks)))
 
 
 def _merge_job(grid: Grid, build: Path) -> None:
@@ -235,16 +284,16 @@ def _merge_job(grid: Grid, build: Path) -> None:
 
 
 def main() -> int:
-    """Run one block of the study in the working folder, or merge its blocks: what ``studies/Snakefile`` calls."""
-    block = sys.argv[1] if len(sys.argv) > 1 else ""
+    """Run one job of the study in the working folder, or merge its blocks: what ``studies/Snakefile`` calls."""
+    job = sys.argv[1] if len(sys.argv) > 1 else ""
     leave_with_parent()
     root, build = find_root(), Path.cwd()
     try:
         grid = load_grid(root, build.name)
-        _block_job(root, grid, block, build) if block else _merge_job(grid, build)
+        _blocks_job(root, grid, job, build) if job else _merge_job(grid, build)
     except Exception as error:
-        sentence = str(error) if isinstance(error, BuildError) else f"{block}: {type(error).__name__}: {error}"
-        name = re.sub(r"[^\w-]", "", block) or "study"
+        sentence = str(error) if isinstance(error, BuildError) else f"{job}: {type(error).__name__}: {error}"
+        name = re.sub(r"[^\w-]", "", job) or "study"
         write_whole(build / "logs" / f"{name}.error.txt", f"{sentence}\n")
         return 1
     return 0

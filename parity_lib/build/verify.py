@@ -9,8 +9,6 @@ A chapter is compared if it ran with the parameters of the reference; with other
   does not tell the two apart (p above :data:`CHANCE`). Text must be the same.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,17 +33,8 @@ _ABSENT = "absent"
 def verify(run: Path, reference: Path, chapters: Iterable[str] | None = None) -> pd.DataFrame:
     """Every value of a run against the reference: ``chapter``, ``value``, ``status``, ``found``, ``expected``.
 
-    Parameters
-    ----------
-    run, reference : Path
-        Folders of runs.
-    chapters : list of str or None
-        Those that the run must have, by default those that it has.
-
-    Raises
-    ------
-    ResultsError
-        There is nothing to compare, or a file cannot be read.
+    ``chapters`` are those that the run must have, by default those that it has. Nothing to compare, or a file that
+    cannot be read, is a :class:`ResultsError`.
     """
     if not run.is_dir():
         raise ResultsError(f"there is no run in {os.path.relpath(run)}: no such folder")
@@ -85,9 +74,8 @@ def _compare(run: Path, reference: Path, name: str) -> Iterator[dict[str, str]]:
             yield row | {"status": "not compared"}
     for place in expected | found:
         pair = found.get(place, _ABSENT), expected.get(place, _ABSENT)
-        status = _status(*pair, exact)
         shown = {"found": _shown(pair[0]), "expected": _shown(pair[1])}
-        yield {"value": printable(", ".join(place)), "status": status} | shown
+        yield {"value": printable(", ".join(place)), "status": _status(*pair, exact)} | shown
 
 
 def _table(run: Path, chapter: str, name: str) -> Path:
@@ -191,7 +179,8 @@ def answer(found: pd.DataFrame) -> str:
     total = counts(found).iloc[-1]
     left = f"{total['not compared']} values were not compared"
     if total["differs"]:
-        return f"{total['differs']} values differ" + (f", and {left}." if total["not compared"] else ".")
+        differ = "1 value differs" if total["differs"] == 1 else f"{total['differs']} values differ"
+        return differ + (f", and {left}." if total["not compared"] else ".")
     if not total["not compared"]:
         return "No mismatch: every value was compared."
     compared = total["same"] + total["alike"]

@@ -11,14 +11,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,9 @@ from .parameters import ParameterError, check_parameters, load_notebook, shown, 
 from .results import LEDGER, ResultsError, checksum, read_json, read_record
 from .runner import plain
 
-PUBLISHED = "book"  # the profile of the book as it is published: every notebook at its own default parameters
+VANISHED = "its job ended and left no reason; most often that is a kill, for want of memory or time"
+NAME = re.compile(r"[A-Za-z0-9][\w-]*")
+ADDRESS = "https://github.com/parity-lib/parity-lib"
 
 
 class CheckoutError(FileNotFoundError):
@@ -49,7 +53,7 @@ def find_root(start: Path | None = None) -> Path:
     for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
         if (folder / "Snakefile").is_file() and (folder / "parity_lib").is_dir():
             return folder
-    raise CheckoutError(f"no checkout of the book holds {here}: clone the repository and go there")
+    raise CheckoutError(f"no checkout of the book holds {here}: git clone {ADDRESS} and go there")
 
 
 def find_notebook(root: Path, name: str) -> Path:
@@ -90,14 +94,14 @@ def check_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
 
 def pick(kind: str, name: str, candidates: Iterable[Path]) -> Path:
     """The file called ``name``, one of those that are there: a name is never read as a path."""
-    known = {path.stem: path for path in sorted(candidates) if re.fullmatch(r"[A-Za-z0-9][\w-]*", path.stem)}
+    known = {path.stem: path for path in sorted(candidates) if path.is_file() and NAME.fullmatch(path.stem)}
     if name not in known:
         raise ParameterError(unknown(kind, name, known))
     return known[name]
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only, and no key twice."""
+    """Plain values only, no key twice, and numbers as people read them."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
@@ -105,6 +109,15 @@ class _Loader(yaml.SafeLoader):
         if twice is not None:
             raise yaml.constructor.ConstructorError(None, None, f"the key {twice!r} stands twice", node.start_mark)
         return super().construct_mapping(node, deep)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        if not re.fullmatch(r"[+-]?(0|[1-9][0-9]*)", node.value):  # to YAML 024 is 20, and 1:30 is 90
+            reason = f"a number must be plain digits, got {node.value}"
+            raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
+        return int(node.value)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def read_yaml(path: Path, what: str) -> Any:
@@ -238,7 +251,8 @@ def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None
         (build / "logs" / "book.log").unlink(missing_ok=True)
         finished = False
         try:
-            finished = snakemake(root / "Snakefile", build, [*where, *longest_first(root, values)])
+            news = arrivals(build, values) if cluster else None
+            finished = snakemake(root / "Snakefile", build, where, news)
         finally:
             if not finished:
                 _set_aside(build / "html", build / "html.previous")
@@ -266,37 +280,70 @@ def locked(build: Path, what: str, part: str = "") -> Iterator[None]:
 
 def executor(cores: int, cluster: Path | None) -> list[str]:
     """Snakemake's options for this machine, or for the scheduler that ``cluster/config.yaml`` describes."""
+    if find_spec("snakemake") is None:
+        raise ParameterError("Snakemake is not installed, which runs the builds: pip install -c constraints.txt '.[book]'")
     if cluster is None:
         return ["--cores", str(cores)]
     if not (cluster / "config.yaml").is_file():
         raise ParameterError(f"--cluster must be a folder with Snakemake's config.yaml for a scheduler, got {cluster}")
+    described = read_yaml(cluster / "config.yaml", f"{cluster / 'config.yaml'}")
+    name = described.get("executor") if isinstance(described, dict) else None
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
+        raise ParameterError(f"{cluster / 'config.yaml'} must name an executor, such as slurm, got {shown(name)}")
+    plugin = f"snakemake-executor-plugin-{name}"
+    if name not in ("local", "dryrun", "touch") and find_spec(plugin.replace("-", "_")) is None:
+        raise ParameterError(f"the executor {name} is not installed: pip install {plugin}")
     return ["--profile", str(cluster.absolute())]
 
 
-def longest_first(root: Path, runs: Iterable[str]) -> list[str]:
-    """Snakemake's option to begin with the chapter that took longest in the reference run, so that it is not last."""
-    seconds = {}
-    for name in runs:
+def shortest_first(root: Path, runs: Iterable[str]) -> list[str]:
+    """The chapters by how long they took in the reference run; those that are not in it come last."""
+    seconds = dict.fromkeys(runs, math.inf)
+    for name in seconds:
         with suppress(OSError, ValueError, KeyError, TypeError):
             text = (root / "reference" / "records" / f"{name}.json").read_text(encoding="utf-8")
             seconds[name] = float(json.loads(text)["seconds"])
-    return ["--prioritize", f"records/{max(seconds, key=lambda name: seconds[name])}.json"] if seconds else []
+    return sorted(seconds, key=lambda name: seconds[name])
 
 
-def snakemake(snakefile: Path, build: Path, where: list[str]) -> bool:
-    """Make what is not there; jobs speak for themselves, Snakemake's own talk goes to a log."""
+def snakemake(snakefile: Path, build: Path, where: list[str], news: Callable[[], Iterable[str]] | None = None) -> bool:
+    """Make what is not there; jobs speak for themselves, Snakemake's own talk goes to a log.
+
+    On a cluster jobs speak into the scheduler's logs: there ``news`` says now and then what has arrived.
+    """
     shutil.rmtree(build / ".snakemake", ignore_errors=True)  # its bookkeeping: what is there, is whole
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--directory", str(build)]
     command += ["--nolock", "--drop-metadata", "--rerun-triggers", "input", "--keep-going", *where]
     root = find_root(snakefile.parent)
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path, "PARITY_LEAVE_WITH_PARENT": "1"}
-    with (build / "logs" / "snakemake.log").open("w") as log, progress_of(build / "tmp"):
+    if "--cores" in where:  # here, and not on nodes with disks of their own: what a kill leaves, the next build clears
+        (build / "tmp").mkdir(exist_ok=True)
+        environment["TMPDIR"] = str(build / "tmp")
+    with (build / "logs" / "snakemake.log").open("w") as log, progress_of(build / "tmp", news=news):
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
         assert process.stdout is not None
         for line in process.stdout:
             say(line.rstrip("\n"))
-        return process.wait() == 0
+        finished = process.wait() == 0
+    if "--cores" in where:
+        shutil.rmtree(build / "tmp", ignore_errors=True)
+    return finished
+
+
+def arrivals(build: Path, chapters: Iterable[str]) -> Callable[[], Iterator[str]]:
+    """A function that says which chapters have come in since it was last asked."""
+    waiting = {name for name in chapters if not (build / "records" / f"{name}.json").exists()}
+    total = len(waiting)
+
+    def news() -> Iterator[str]:
+        for name in sorted(waiting):
+            with suppress(ResultsError):  # it is not there, or not yet whole on a slow file system
+                seconds = read_record(build, name).seconds
+                waiting.discard(name)
+                yield f"{name}: done in {seconds:.1f} s, {total - len(waiting)} of {total}"
+
+    return news
 
 
 def _set_aside(html: Path, previous: Path) -> None:
@@ -319,9 +366,18 @@ def failures(build: Path) -> str:
     if not lines and (logs / "book.log").exists():
         lines = [f"book: the pages did not build; see {os.path.relpath(logs / 'book.log')}"]
     if not lines:
-        tail = (logs / "snakemake.log").read_text(encoding="utf-8").strip().splitlines()[-10:]
-        lines = [*tail, f"the build stopped; see {os.path.relpath(logs / 'snakemake.log')}"]
+        log = logs / "snakemake.log"
+        lines = [*_last_words(plain(log.read_text("utf-8", errors="replace"))), f"the build stopped; see {os.path.relpath(log)}"]
     return "\n".join(lines)
+
+
+def _last_words(talk: str) -> list[str]:
+    """What Snakemake's log says at the end: a scheduler's refusal, or else which job vanished, or else its last lines."""
+    said = re.finditer(r"[\w./-]+: (error|fatal): .+", talk, re.IGNORECASE)  # as sbatch, qsub and bsub say it
+    refused = list(dict.fromkeys(found[0].strip() for found in said))
+    jobs = re.findall(r"Error in rule \S+:.*?output: \w+/([\w-]+)", talk, re.DOTALL)
+    vanished = [] if "Traceback" in talk else [f"{job}: {VANISHED}" for job in dict.fromkeys(jobs)]
+    return refused[:3] or vanished[:3] or talk.strip().splitlines()[-10:]
 
 
 def render(root: Path, build: Path) -> int:

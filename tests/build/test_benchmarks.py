@@ -31,6 +31,17 @@ def test_every_benchmark_runs_and_leaves_what_the_page_shows(tmp_path, monkeypat
     assert {row["largest difference"] < 1e-5 for row in results["tables"]["encoder"]} == {True}
 
 
+def test_the_gpu_section_says_that_there_is_none_and_its_code_runs(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import gpu
+    import run
+
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert gpu.section(run.SMALL) == {"device": None, "note": gpu.NONE, "rows": []}
+    row = gpu.compare(2, run.SMALL, "cpu")  # the same device twice: what a GPU would run, without one
+    assert row["largest difference"] == 0 and row["GPU, ms per update"] > 0 and row["GPU, ms per gradient"] > 0
+
+
 def test_the_page_shows_every_table_and_picture_that_is_kept():
     page = (ROOT / "book/benchmarks.md").read_text()
     named = re.findall(r"{benchmark} (\w+)", page)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -10,7 +15,9 @@ from checkouts import ROOT, Checkout, parity
 from click.testing import CliRunner
 from filelock import FileLock
 
+from parity_lib.build import doctor
 from parity_lib.build.cli import main
+from parity_lib.build.runner import clear_scratch
 
 
 def files(root: Path) -> set[Path]:
@@ -32,7 +39,8 @@ def test_run_writes_page_results_and_tables_and_prints_the_paths_last(checkout: 
     done = checkout.parity("run", "alpha", "--profile", "slow", *arguments, cwd=sub)
     assert done.returncode == 0, done.stderr
     page, results, tables = done.stdout.splitlines()[-3:]
-    assert (page, results) == ("../build/run/alpha.ipynb", "../build/run/results/alpha.json")
+    own = re.fullmatch(r"\.\./build/run/(alpha-[0-9a-f]{8})/alpha\.ipynb", page)  # not where another run goes
+    assert own and results == f"../build/run/{own[1]}/results/alpha.json"
     assert (sub / page).is_file()
     assert json.loads((sub / results).read_text())["tables"] == ["toy"]
     assert (sub / tables / "toy.csv").read_text() == "total,loss,bits\n0.03,logistic,2\n"
@@ -41,8 +49,20 @@ def test_run_writes_page_results_and_tables_and_prints_the_paths_last(checkout: 
 def test_of_two_runs_at_once_one_is_refused(checkout: Checkout) -> None:
     (checkout.root / "build/run").mkdir(parents=True)
     with FileLock(checkout.root / "build/run/.alphalock"):
-        done = checkout.parity("run", "alpha")
+        done = checkout.parity("run", "alpha", "-p", "steps", "3")  # which is its default
     assert done.returncode == 1 and done.stderr == "another build of 'alpha' in build/run is running\n"
+
+
+def test_what_a_killed_run_left_goes_with_the_next_of_its_name(tmp_path: Path) -> None:
+    for left in ("alpha-ab12cd_3", "alpha-beta-ab12cd_3", "alpha-more"):
+        (tmp_path / "tmp" / left).mkdir(parents=True)
+    clear_scratch(tmp_path, "alpha")
+    assert sorted(path.name for path in (tmp_path / "tmp").iterdir()) == ["alpha-beta-ab12cd_3", "alpha-more"]
+
+
+def test_help_does_not_wait_for_pandas() -> None:
+    program = "import sys, parity_lib.build.cli; sys.exit('pandas' in sys.modules or 'torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 0
 
 
 def test_run_help_shows_the_parameters(checkout: Checkout) -> None:
@@ -140,6 +160,7 @@ def test_outside_a_checkout_the_installed_one_is_used(checkout: Checkout, tmp_pa
     done = checkout.parity("list", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: no checkout of the book holds")
+    assert done.stderr.rstrip().endswith("git clone https://github.com/parity-lib/parity-lib and go there")
 
 
 def test_version_and_chapters_of_the_real_checkout() -> None:
@@ -160,3 +181,69 @@ def test_a_profile_cannot_be_a_folder(checkout: Checkout) -> None:
     checkout.write("profiles/...yml", "runs: {alpha: {}, beta: {}}\n")
     done = checkout.parity("book", "--profile", "..")
     assert done.returncode == 2 and "unknown profile '..'; known: book, slow" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("parity run al", ["alpha"]), ("parity book --profile s", ["slow"]), ("parity st", ["study"])],
+)
+def test_a_shell_completes_commands_and_the_names_of_this_checkout(
+    checkout: Checkout, words: str, offered: list[str]
+) -> None:
+    variables = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = checkout.parity(_PARITY_COMPLETE="bash_complete", **variables)
+    assert [line.partition(",")[2] for line in done.stdout.splitlines()] == offered
+
+
+def test_a_reader_who_goes_away_is_no_failure(checkout: Checkout) -> None:
+    command = [sys.executable, "-m", "parity_lib.build.cli", "list"]
+    environment = os.environ | {"PYTHONPATH": str(checkout.root), "PYTHONUNBUFFERED": "1"}
+    pipe = subprocess.PIPE
+    listing = subprocess.Popen(command, cwd=checkout.root, env=environment, stdout=pipe, stderr=pipe, text=True)
+    assert listing.stdout is not None and listing.stderr is not None
+    listing.stdout.close()
+    assert listing.stderr.read() == ""
+    listing.wait()
+
+
+def test_a_run_opens_as_a_page_that_asks_no_other_host(built: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.chdir(built.root)
+    monkeypatch.setattr("click.launch", opened.append)
+    monkeypatch.setattr("parity_lib.build.runner.run_notebook", _pretend)
+    done = CliRunner().invoke(main, ["run", "alpha", "--open"])
+    assert done.exit_code == 0, done.output
+    page = built.root / "build/run/alpha.html"
+    assert opened == [page.as_uri()] and done.output.splitlines()[-1] == "build/run/alpha.html"
+    text = page.read_text()
+    assert "Alpha, the first" in text
+    assert re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="http[^"]+"', text) == []
+
+
+def _pretend(notebook: Path, values: object, *, output: Path, build: Path) -> None:
+    output.write_bytes(notebook.read_bytes())
+
+
+def test_the_doctor_has_a_line_for_everything_and_says_what_to_do(built: Checkout) -> None:
+    found = {finding.about: finding for finding in doctor.examine(built.root)}
+    assert list(found) == ["python", "versions", "disk", "make", "git", "chromium", "scheduler", "torch", "book"]
+    assert not any(finding.bad for finding in found.values())
+    assert str(found["book"]).startswith("+ book: up to date")
+    (built.root / "build/book/results/beta.json").unlink()
+    assert str(doctor.book(built.root)) == "- book: 1 parts are not up to date; parity book --dry-run says why"
+
+
+def test_the_doctor_sees_other_versions_and_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pins = tmp_path / "constraints.txt"
+    pins.write_text("click==0.1\nno-such-package==1\ntorch==2.13.0\n")
+    found = doctor.versions(pins)
+    assert "1 not installed and 1 not as pinned of 3, such as click" in found.found and not found.bad
+    pins.write_text("snakemake==9.27.1\njupyter-book==0\n")
+    monkeypatch.setattr(doctor, "version", _nothing)
+    assert doctor.versions(pins).bad
+    monkeypatch.setattr(doctor, "NEEDED_GB", 1e9)
+    assert doctor.disk(tmp_path).bad
+
+
+def _nothing(name: str) -> str:
+    raise PackageNotFoundError(name)

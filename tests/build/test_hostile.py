@@ -38,6 +38,7 @@ from parity_lib import (
 )
 from parity_lib.attention import aligned_directions
 from parity_lib.build.cli import main
+from parity_lib.evidence import record
 from parity_lib.sampled_heads import log_permanent
 
 torch.set_num_threads(1)
@@ -169,13 +170,13 @@ BAD_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: Parity(20.0, (1,)), "n must be a whole number of at least 2, got 20.0"),  # type: ignore[arg-type]
     (lambda: Parity(True, (1,)), "n must be a whole number of at least 2, got True"),
     (lambda: Parity(NAN, (1,)), "n must be a whole number of at least 2, got nan"),  # type: ignore[arg-type]
-    (lambda: Parity(20, ()), "bits must name at least one position in 1..20, got none"),
+    (lambda: Parity(20, ()), "bits must be distinct positions in 1..20, got ()"),
     (lambda: Parity(20, (8, 8, 18)), "bits must be distinct positions in 1..20, got (8, 8, 18)"),
     (lambda: Parity(20, (0, 1)), "bits must be distinct positions in 1..20, got (0, 1)"),
     (lambda: Parity(20, (21,)), "bits must be distinct positions in 1..20, got (21,)"),
     (lambda: Parity(20, (1.0,)), "bits must be distinct positions in 1..20, got (1.0,)"),  # type: ignore[arg-type]
-    (lambda: Parity(20, 7), "bits must be a list of positions in 1..20, got 7"),  # type: ignore[arg-type]
-    (lambda: Parity(3, (1, 2, 3, 4)), "bits must be at most n = 3 positions, got 4"),
+    (lambda: Parity(20, 7), "bits must be distinct positions in 1..20, got 7"),  # type: ignore[arg-type]
+    (lambda: Parity(3, (1, 2, 3, 4)), "bits must be distinct positions in 1..3, got (1, 2, 3, 4)"),
     (lambda: Parity(60, (1,)).cube(), "all 2^n inputs are listed for n <= 26 only, got n = 60"),
     (lambda: TASK.labels(torch.ones(4, 19)), "inputs must have shape (..., 20), got (4, 19)"),
     (lambda: TASK.sample(-1, GENERATOR), "count must be a whole number of at least 0, got -1"),
@@ -210,11 +211,11 @@ BAD_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: RISK(HEADS * NAN), "directions over the temperature 1 must be finite, got nan or inf"),
     (lambda: RISK(HEADS[0, 0]), f"{DIRECTIONS} have shape (..., heads, 2), got (2,)"),
     (lambda: RISK.of_weights(torch.ones(19)), "weights must have shape (..., 20), got (19,)"),
-    (lambda: RISK.of_weights(torch.full((20,), NAN)), "weights must be finite, got nan or inf"),
+    (lambda: RISK.of_weights(torch.full((20,), NAN)), "weights must be finite, must not be negative and must sum to k"),
     (lambda: PopulationRisk([TASK, SMALL]), "tasks must be one or more parities with the same n and the same number"),
     (lambda: PopulationRisk([]), "tasks must be one or more parities with the same n and the same number of bits"),
     (lambda: PopulationRisk(20), "tasks must be one or more parities with the same n"),  # type: ignore[arg-type]
-    (lambda: PopulationRisk([TASK] * 3)(HEADS), f"{DIRECTIONS} have shape (3, heads, 2), one row per task, got (2, 3"),
+    (lambda: PopulationRisk([TASK] * 3)(HEADS), f"{DIRECTIONS} have shape (3, heads, 2), a row per task, got (2,)"),
     (lambda: PopulationRisk(TASK, "hindge"), "unknown loss 'hindge'; known: squared_hinge, hinge"),
     (lambda: PopulationRisk(TASK, None), "unknown loss None; known: squared_hinge"),  # type: ignore[arg-type]
     (lambda: PopulationRisk(TASK, temperature=0), "temperature must be a positive finite number, got 0"),
@@ -254,17 +255,19 @@ BAD_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: train(TASK, "theory", device="cpu; rm"), f"{DEVICE} 'cpu; rm'"),
     (lambda: train([TASK, TASK], "theory", seeds=3), "give one task, or one per seed (3), got 2"),
     (lambda: Recipe(**SETTINGS | {"loss": "x"}), "unknown loss 'x'; known: squared_hinge"),
-    (lambda: Recipe(**SETTINGS | {"optimiser": "sgd"}), "optimiser must be adam or gd, got 'sgd'"),
+    (lambda: Recipe(**SETTINGS | {"optimiser": "sgd"}), "unknown optimiser 'sgd'; known: adam, gd"),
     (lambda: Recipe(**SETTINGS | {"learning_rate": NAN}), "learning_rate must be a positive finite number, got nan"),
     (lambda: Recipe(**SETTINGS | {"epochs": 0}), "epochs must be a whole number of at least 1, got 0"),
     (lambda: Recipe(**SETTINGS | {"batch": 0}), "batch must be a whole number in 1..100000000, got 0"),
     (lambda: Recipe(**SETTINGS | {"temperature_power": 99}), "temperature_power must be a whole number in -4..4"),
-    (lambda: Recipe(**SETTINGS | {"head": "tail"}), "head must be one of zigzag, sampled, product"),
+    (lambda: Recipe(**SETTINGS | {"head": "tail"}), "unknown head 'tail', which is no function f(s, k) either; known: zigzag, sampled"),
     # evidence
-    (lambda: wilson(3, 2), "need 0 <= successes <= trials and trials >= 1 in whole numbers, got 3 of 2"),
-    (lambda: wilson(0, 0), "need 0 <= successes <= trials and trials >= 1 in whole numbers, got 0 of 0"),
-    (lambda: wilson(1.5, 2), "in whole numbers, got 1.5 of 2"),  # type: ignore[arg-type]
-    (lambda: wilson(NAN, 2), "in whole numbers, got nan of 2"),  # type: ignore[arg-type]
+    (lambda: wilson(3, 2), "successes must be a whole number in 0..2, got 3"),
+    (lambda: wilson(0, 0), "trials must be a whole number of at least 1, got 0"),
+    (lambda: wilson(1.5, 2), "successes must be a whole number in 0..2, got 1.5"),  # type: ignore[arg-type]
+    (lambda: wilson(NAN, 2), "successes must be a whole number in 0..2, got nan"),  # type: ignore[arg-type]
+    (lambda: record("../../x", {}), "chapters and tables have names of letters, digits, _ and -, got ['../../x']"),
+    (lambda: record("x", {}, **{"../y": pd.DataFrame()}), "chapters and tables have names of letters, digits, _ and -"),
 ]
 
 # What is said to `parity`, with the toy checkout's two chapters, its profiles and a study.
@@ -304,6 +307,8 @@ BAD_PROFILES: dict[str, tuple[str, str]] = {
         "steps must be an int in [1..100], got [[[[[[[...], [...]],",
     ),
     "path": ("runs: {../alpha: {}}", "unknown notebook '../alpha' (did you mean 'alpha'?)"),
+    "octal": ("runs: {alpha: {steps: 024}, beta: {}}", "not YAML (a number must be plain digits, got 024"),
+    "clock": ("runs: {alpha: {steps: 1:30}, beta: {}}", "not YAML (a number must be plain digits, got 1:30"),
     "none": ("", "it must map 'runs' to notebooks, got None"),
 }
 BAD_STUDIES: dict[str, tuple[str, str]] = {
@@ -376,12 +381,14 @@ def test_a_text_parameter_cannot_run_code(checkout: Checkout) -> None:
     evil = '"; import pathlib; pathlib.Path("/tmp/parity-was-here").touch() #\n{{note}}'
     done = checkout.parity("run", "beta", "-p", "note", evil)
     assert done.returncode == 0, done.stderr
-    assert pd.read_csv(checkout.root / "build/run/tables/beta/toy.csv")["note"].tolist() == [evil]
+    (table,) = checkout.root.glob("build/run/*/tables/beta/toy.csv")
+    assert pd.read_csv(table)["note"].tolist() == [evil]
     assert not Path("/tmp/parity-was-here").exists()
 
 
 def test_nothing_is_unpickled_or_evaluated() -> None:
-    """Results are JSON and CSV, parameters are literals: nothing but the user's own store below build/ is unpickled."""
+    """Results are JSON and CSV, parameters are literals: nothing but the user's own store below build/ is unpickled, and
+    nothing but the file that `parity race` is given is executed."""
     forbidden = re.compile(
         r"\b(pickle|joblib|shelve|marshal|dill)\b|torch\.(load|save)\(|allow_pickle|np\.load\(|yaml\.(unsafe_|full_)?load\("
         r"|(?<![.\w])(eval|exec)\(|os\.system\(|shell=True"
@@ -389,6 +396,7 @@ def test_nothing_is_unpickled_or_evaluated() -> None:
     sources = [*ROOT.glob("parity_lib/**/*.py"), *ROOT.glob("book/_ext/*.py"), ROOT / "Snakefile"]
     sources += ROOT.glob("*/Snakefile")
     texts = {str(path.relative_to(ROOT)): path.read_text() for path in sources if path.name != "store.py"}
+    texts["parity_lib/chapters/race.py"] = texts["parity_lib/chapters/race.py"].replace("exec(compile(source, ", "", 1)
     for path in ROOT.glob("notebooks/*.ipynb"):
         cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
         texts[path.name] = "\n".join("".join(cell["source"]) for cell in cells)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from parity_lib.build.claims import claims
-from parity_lib.build.ledger import collect, count, headline, table
+from parity_lib.build.ledger import AFTER_LOOKS, collect, count, headline, short, table, title
 from parity_lib.build.results import ResultsError
 from parity_lib.evidence import Verdict, record, wilson
 from parity_lib.figures.ledger import overview
@@ -29,10 +29,14 @@ def test_every_claim_has_a_row_and_what_no_chapter_decides_is_open(run):
     assert count(rows) == {"holds": 1, "misprint": 1, "fails": 1, "open": len(claims()) - 3}
 
 
-def test_the_headline_says_what_holds_as_stated_and_how_we_know(run):
-    assert headline(collect(["one", "two"], run)) == (
-        f"**{len(claims())} claims:** 1 holds as stated; 1 is a misprint, corrected here; 1 fails as stated; "
-        f"{len(claims()) - 3} are open. How we know: 2 exact, 1 measured."
+def test_the_headline_says_what_holds_as_stated_and_how_we_know_and_counts_our_own_apart(run):
+    ours = [name for name, claim in claims().items() if claim.ours]
+    papers = len(claims()) - len(ours)
+    record("mine", {ours[0]: Verdict("holds", "proved", {})})
+    assert headline(collect(["one", "two", "mine"], run)) == (
+        f"**{papers} claims:** 1 holds as stated; 1 is a misprint, corrected here; 1 fails as stated; "
+        f"{papers - 3} are open. How we know: 2 exact, 1 measured. "
+        f"**{len(ours)} statements of our own:** 1 holds as stated; {len(ours) - 1} are open. How we know: 1 proved."
     )
 
 
@@ -44,13 +48,19 @@ def test_the_table_has_two_columns_of_verdict_checks_numbers_and_links_and_escap
     assert "a minus &lt;sign&gt;" in html and "<sign>" not in html
     assert f'<a href="one.html#{claims()["fig2-left"].figure}">one</a>' in html
     assert 'href="#claim-fig2-left"' in html and 'data-show="misprint"' in html
-    assert "Check:</em> " in html
+    assert "Check:</em> " in html and html.count(AFTER_LOOKS) == 1  # of the one that was measured
 
 
-def test_all_claims_are_named_in_the_figure(run, book_style):
+def test_numbers_are_short_and_have_powers_of_ten_and_chapters_have_their_titles():
+    assert [short(v) for v in (1.2e-13, 123456.0, 0.5, [1.0, 2e30], 7, "a")] == [
+        "1.2·10⁻¹³", "1.23·10⁵", "0.5", "1, 2·10³⁰", "7", "a"]  # fmt: skip
+    assert (title("convergence"), title("no such chapter")) == ("Two forces", "no such chapter")
+
+
+def test_every_claim_that_is_decided_is_a_dot_of_the_figure(run, book_style):
     figure = overview(collect(["one", "two"], run))
-    assert {text.get_text() for text in figure.axes[0].texts} == set(claims())
-    assert figure.axes[0].get_title(loc="left") == f"1 of {len(claims())} claims hold as stated"
+    assert sum(len(dots.get_offsets()) for dots in figure.axes[0].collections) == 3
+    assert figure.get_suptitle().startswith(f"1 of {len(claims())} claims hold as stated")
 
 
 def test_a_claim_decided_twice_is_an_error(run):

@@ -1,21 +1,26 @@
-"""The files that other tools read: pins, Binder, citation, size."""
+"""The files that other tools read: pins, Binder, container, workflows, citation, size."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
 from importlib.metadata import requires
 from pathlib import Path
+from typing import Literal
 
+import pytest
 import yaml
 from checkouts import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from pydantic import BaseModel, ConfigDict, Field
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-CONDA_NAMES = {"pytorch-cpu": "torch", "matplotlib-base": "matplotlib"}
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
 
 def pins() -> dict[str, str]:
@@ -45,8 +50,12 @@ def closure(requirements: list[str]) -> set[str]:
 
 
 def all_requirements() -> list[str]:
-    extras = PROJECT["optional-dependencies"]
-    return [*PROJECT["dependencies"], *extras["binder"], *extras["book"], *extras["test"]]
+    return [*PROJECT["dependencies"], *(text for extra in PROJECT["optional-dependencies"].values() for text in extra)]
+
+
+def test_make_installs_every_extra() -> None:
+    chosen = re.search(r"-e '\.\[(.+)\]'", (ROOT / "Makefile").read_text())
+    assert chosen and set(chosen[1].split(",")) == set(PROJECT["optional-dependencies"])
 
 
 def test_every_package_that_is_needed_is_pinned() -> None:
@@ -61,17 +70,12 @@ def test_the_pins_satisfy_the_project_and_fit_every_platform() -> None:
     assert versions["torch"] == "2.13.0"
 
 
-def test_binder_gets_the_same_packages_in_the_same_versions() -> None:
-    entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    conda = dict(entry.split("=") for entry in entries if "=" in entry)
-    python = conda.pop("python")
-    assert python in PROJECT["requires-python"]
-    named = {CONDA_NAMES.get(name, name): version for name, version in conda.items()}
-    needed = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["binder"]]
-    assert set(named) == {Requirement(text).name for text in needed}
-    versions = pins()
-    for name, version in named.items():
-        assert f"{versions[name]}.".startswith(f"{version}."), name
+def test_conda_brings_python_and_torch_and_pip_the_pins() -> None:
+    python, pip, torch = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    assert python == f"python={PROJECT['requires-python'].removeprefix('>=')}" and pip == "pip"
+    assert torch == f"pytorch-cpu={pins()['torch']}"  # which pip then finds in place
+    script = (ROOT / "postBuild").read_text()
+    assert "PIP_CONSTRAINT=constraints.txt" in script and "-e '.[binder]'" in script and "--extra-index" not in script
 
 
 def test_binder_files_are_understood_by_repo2docker() -> None:
@@ -80,18 +84,81 @@ def test_binder_files_are_understood_by_repo2docker() -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     dockerfile = done.stdout + done.stderr
     assert "environment.yml" in dockerfile and "postBuild" in dockerfile
-    assert "--no-deps -e ." in (ROOT / "postBuild").read_text()
+    assert os.access(ROOT / "postBuild", os.X_OK)
+
+
+def test_the_container_is_that_of_binder_and_both_open_a_notebook_that_is_there() -> None:
+    lines = (ROOT / ".devcontainer/devcontainer.json").read_text().splitlines()
+    container = json.loads("\n".join(line for line in lines if not line.startswith("//")))
+    assert {"environment.yml", "postBuild"} <= set(container["onCreateCommand"].split())
+    opened = container["customizations"]["codespaces"]["openFiles"]
+    assert all((ROOT / notebook).is_file() for notebook in opened)
+    assert f'"/lab/tree/{opened[0]}"' in (ROOT / "jupyter_lab_config.py").read_text()
+    assert all("etc/jupyter" in (ROOT / name).read_text() for name in ("postBuild", "Makefile"))  # where Jupyter looks
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_runs_actions_by_commit_and_may_write_only_where_it_runs_nothing_of_ours(path: Path) -> None:
+    text = path.read_text()
+    used = re.findall(r"uses: (\S+)  # (\S+)", text)
+    assert len(used) == text.count("uses: ")
+    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", action) for action, _ in used)
+    assert all(re.fullmatch(r"v\d+\.\d+\.\d+", release) for _, release in used)
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
+        may_write = "write" in job.get("permissions", {}).values()
+        assert not may_write or all("run" not in step for step in job["steps"])
+
+
+def test_the_workflow_tries_every_python() -> None:
+    job = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["test"]
+    assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
+
+
+class _Person(_Strict):
+    family_names: str
+    given_names: str
+
+
+class _Entity(_Strict):
+    name: str
+
+
+class _Work(_Strict):
+    """A reference in the Citation File Format 1.2.0, as far as ours go."""
+
+    type: Literal["article", "conference-paper", "software-code"]
+    title: str
+    authors: list[_Person | _Entity] = Field(min_length=1)
+    year: int | None = None
+    doi: str | None = Field(None, pattern=r"^10\.\d{4,9}(\.\d+)?/[A-Za-z0-9:/_;\-\.\(\)\[\]\\]+$")
+    url: str | None = Field(None, pattern="^https://")
+    repository_code: str | None = Field(None, pattern="^https://")
+
+
+class _Citation(_Strict):
+    cff_version: Literal["1.2.0"]
+    message: str
+    title: str
+    type: Literal["software"]
+    authors: list[_Person | _Entity] = Field(min_length=1)
+    version: str
+    license: Literal["MIT"]
+    repository_code: str = Field(pattern="^https://")
+    keywords: list[str] = Field(min_length=1)
+    references: list[_Work] = Field(min_length=1)
 
 
 def test_the_citation_file_is_valid_and_current() -> None:
-    command = [sys.executable, "-m", "cffconvert.cli.cli", "--validate", "-i", "CITATION.cff"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == PROJECT["version"]
-    titles = {work["title"].lower() for work in citation["references"]}  # the works under audit and what they rest on
-    listed = (ROOT / "references.bib").read_text().lower()
-    assert titles and all(title in listed for title in titles)
+    citation = _Citation.model_validate(yaml.safe_load((ROOT / "CITATION.cff").read_text()))
+    assert citation.version == PROJECT["version"]
+    listed = (ROOT / "references.bib").read_text().lower()  # the works under audit and what they rest on
+    assert all(work.title.lower() in listed for work in citation.references)
 
 
 def test_no_large_and_no_generated_file_is_kept() -> None:

@@ -78,5 +78,5 @@ def test_the_comparison_says_what_differs_and_a_plain_clone_shows_the_reference(
     monkeypatch.chdir(reference)
     record("two", {"lemma-17": Verdict("holds", "exact", {}, "a | b")})
     text = comparison(run, reference)
-    assert text.startswith("**1 values differ.**")
+    assert text.startswith("**1 value differs.**")
     assert "{dropdown} What differs (1)" in text and "| narrower range (exact) | holds (exact) |" in text

@@ -122,6 +122,7 @@ REFUSALS = [
     ({"loud": 1}, "loud must be a bool, got 1"),
     ({"bits": []}, "bits must be a list[int] of at least one item"),
     ({"bits": [8, 8, 18]}, "bits must be distinct positions in 1..20, got (8, 8, 18)"),
+    ({"rates": [0.1, 0.1]}, "rates must hold each value once, got (0.1, 0.1)"),
     ({"bits": [8, 21]}, "bits must be distinct positions in 1..20, got (8, 21)"),
     ({"n": 3, "bits": [1, 2, 3, 4]}, "bits must be distinct positions in 1..3, got (1, 2, 3, 4)"),
     ({"rates": [0.1, "1e-3"]}, "(YAML reads it as a number only with a point, 1.0e-03)"),
@@ -290,6 +291,14 @@ def test_a_warning_on_a_page_is_an_error_at_the_published_size(tmp_path: Path) -
         run(tmp_path, warn, SAVE, n=20)
 
 
+def test_a_false_sentence_is_an_error_only_where_verdicts_count(tmp_path: Path) -> None:
+    """As in the ledger of a profile that decides no claim, at its own default parameters."""
+    say = "from parity_lib.evidence import tell\ntell('Two is three.', holds=False)"
+    run(tmp_path, say, SAVE, n=20, decide=False)
+    with pytest.raises(RunError, match=r"toy: FalseSentenceError: not true of this run: Two is three\."):
+        run(tmp_path, say, SAVE, n=20)
+
+
 def test_a_notebook_without_results_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="finished without recording its results"):
         run(tmp_path, "n + 1")
@@ -297,7 +306,7 @@ def test_a_notebook_without_results_is_an_error(tmp_path: Path) -> None:
 
 def test_a_kernel_that_dies_is_an_error_and_not_repeated(tmp_path: Path) -> None:
     count = "open('../../../count.txt', 'a').write('x')"
-    with pytest.raises(RunError, match="toy: DeadKernelError"):
+    with pytest.raises(RunError, match="toy: DeadKernelError: .* want of memory"):
         run(tmp_path, count, "import os; os._exit(3)")
     assert (tmp_path / "count.txt").read_text() == "x"
 

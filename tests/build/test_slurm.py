@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
-from checkouts import Checkout, save, wait_for, write_notebook
+from checkouts import ROOT, Checkout, save, wait_for, write_notebook
 from slurm import missing, one_node
+
+pytestmark = pytest.mark.xdist_group("slurm")  # one scheduler on this machine
 
 STATUS = """\
 #!/bin/sh
@@ -20,6 +25,19 @@ case "$(scontrol --oneliner show job "$1" 2>/dev/null)" in
   *) echo failed ;;
 esac
 """
+
+TRAINING = '''"""Every second seed succeeds at once; n = 7 takes its time."""
+import pathlib, time
+from types import SimpleNamespace
+import torch
+
+def train(tasks, recipe, seeds, device, progress):
+    while tasks[0].n == 7 and not pathlib.Path({hurry!r}).exists():
+        pathlib.Path({waiting!r}).touch()
+        time.sleep(0.1)
+    odd = torch.tensor([seed % 2 == 1 for seed in seeds])
+    return SimpleNamespace(recovered=odd, committed=odd, risk=torch.zeros(1, len(tasks)))
+'''
 
 
 @pytest.fixture(scope="module")
@@ -58,26 +76,36 @@ def jobs(slurm: dict[str, str]) -> list[str]:
     return listed.stdout.split()
 
 
-def test_a_cancelled_job_is_named_and_the_next_call_goes_on(
-    built: Checkout, cluster: Path, slurm: dict[str, str]
-) -> None:
+def test_cancelled_jobs_are_told_and_the_next_call_goes_on(built: Checkout, cluster: Path, slurm: dict[str, str]) -> None:
+    """Two chapters and a study of four blocks; one chapter and half of the study are cancelled."""
     before = built.results()
-    waiting = built.root / "waiting"
+    built.write("parity_lib/figures/colours.py", 'BLUE = "navy"\n')  # alpha reaches it
+    waiting, hurry = [built.root / f"{name} waits" for name in ("beta", "study")], built.root / "hurry"
     parameters = "seed: int = 0  # random seed [0..inf)\n"
-    slow = f"import pathlib, time\npathlib.Path({str(waiting)!r}).touch()\ntime.sleep(600)"
+    slow = f"import pathlib, time\npathlib.Path({str(waiting[0])!r}).touch()\ntime.sleep(600)"
     notebook = write_notebook(built.root / "notebooks/beta.ipynb", parameters, slow, save("beta", "seed=seed"))
-    command = [sys.executable, "-m", "parity_lib.build.cli", "book", "--cluster", str(cluster)]
-    environment = os.environ | slurm | {"PYTHONPATH": str(built.root)}
-    pipe = subprocess.PIPE
-    build = subprocess.Popen(command, cwd=built.root, env=environment, stdout=pipe, stderr=pipe, text=True)
-    wait_for(waiting.exists)
+    built.write("parity_lib/training.py", TRAINING.format(waiting=str(waiting[1]), hurry=str(hurry)))
+    built.write("studies/small.yml", "{n: [6, 7], k: [2], recipe: [repaired], seeds: 32, block: 16}\n")
+    shutil.copyfile(ROOT / "studies/Snakefile", built.root / "studies/Snakefile")
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        return built.start(*arguments, "--cluster", str(cluster), **slurm)
+
+    stopped = start("book"), start("study", "small")
+    wait_for(lambda: all(path.exists() for path in (*waiting, built.root / "build/book/records/alpha.json")))
     subprocess.run(["scancel", *jobs(slurm)], env=os.environ | slurm, check=True)
-    _, stderr = build.communicate(timeout=120)
-    assert build.returncode == 1 and stderr.strip(), "a cancelled job ends the build with a sentence"
+    for process in stopped:
+        _, stderr = process.communicate(timeout=120)
+        assert process.returncode == 1 and "its job ended and left no reason" in stderr
 
     write_notebook(notebook, parameters, save("beta", "seed=seed"))
-    done = built.parity("book", "--cluster", str(cluster), **slurm)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "build/book/html/index.html"
-    assert built.results() == before
+    hurry.touch()
+    resumed = start("book"), start("study", "small")
+    (book, book_errors), (study, study_errors) = (process.communicate(timeout=120) for process in resumed)
+    assert [process.returncode for process in resumed] == [0, 0], book + book_errors + study + study_errors
+    assert re.search(r"^beta: done in [\d.]+ s, 1 of 1$", book, flags=re.MULTILINE)  # and not alpha again
+    assert book.splitlines()[-1] == "build/book/html/index.html" and built.results() == before
+    assert study.splitlines()[0] == "small: 4 blocks, 2 of them there; 1 job"
+    found = pd.read_csv(built.root / "build/studies/small/rates.csv")
+    assert found[["n", "successes", "trials"]].values.tolist() == [[6, 16, 32], [7, 16, 32]]
     assert not jobs(slurm)

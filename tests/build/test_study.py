@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,18 @@ from typing import Any
 import pytest
 from checkouts import ROOT, Checkout
 
-from parity_lib.build.study import Block, Grid, Outcome, draw, load_grid, merge, read_block, run_block
+from parity_lib.build.study import (
+    Block,
+    Grid,
+    Outcome,
+    draw,
+    expected_seconds,
+    in_jobs,
+    load_grid,
+    merge,
+    read_block,
+    run_block,
+)
 from parity_lib.build.workflow import BuildError
 from parity_lib.evidence import rates, write_json
 
@@ -40,18 +52,21 @@ def started(stdout: str) -> set[str]:
 def test_a_study_on_a_scheduler_is_widened_here_and_does_not_depend_on_its_split(
     checkout: Checkout, cluster: Path, tmp_path: Path
 ) -> None:
-    write_study(checkout, SMALL.model_copy(update={"seeds": 16}))
+    write_study(checkout, GRID.model_copy(update={"seeds": 16}))
     done = checkout.parity("study", "small", "--cluster", str(cluster))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[0] == "small: 1 blocks, 0 of them there"
-    assert len(list((cluster / "spool").glob("*.sh"))) == 1  # a job per block
+    said = done.stdout.splitlines()
+    assert said[0] == "small: 2 blocks, 0 of them there; 1 job"
+    assert len(list((cluster / "spool").glob("*.sh"))) == 1  # small blocks share a job
+    assert started(done.stdout) == {"n6-k2-repaired-seeds0-15", "n7-k2-repaired-seeds0-15"}  # it was here that it was told
+    assert any(line.endswith("(block 2 of 2)") for line in said)
 
     write_study(checkout, SMALL)
     build = checkout.root / "build/studies/small"
     checkout.write("build/studies/small/blocks/n6-k2-repaired-seeds16-31.json", "{}")  # spoilt, so it is run
     done = checkout.parity("study", "small", "--cores", "2")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[0] == "small: 2 blocks, 1 of them there"
+    assert done.stdout.splitlines()[0] == "small: 2 blocks, 1 of them there; 1 job"
     assert started(done.stdout) == {"n6-k2-repaired-seeds16-31"}
     made = [f"build/studies/small/{name}" for name in ("rates.csv", "seeds.csv", "study.png")]
     assert done.stdout.splitlines()[-3:] == made
@@ -63,6 +78,18 @@ def test_a_study_on_a_scheduler_is_widened_here_and_does_not_depend_on_its_split
     merged = merge(again, tmp_path / "blocks")
     assert merged.to_csv(index=False) == (build / "seeds.csv").read_text()
     assert rates(merged, ["recipe", "k", "n"]).to_csv(index=False) == (build / "rates.csv").read_text()
+
+
+def test_the_blocks_of_a_study_share_jobs_of_a_few_minutes() -> None:
+    blocks = list(load_grid(ROOT, "scaling").blocks.values())
+    work = {block.name: expected_seconds(block) for block in blocks}
+    jobs = in_jobs(blocks, 120)
+    assert [name for names in jobs.values() for name in names] == list(work)  # each once, in order
+    assert all(job == names[0] for job, names in jobs.items())
+    assert len(jobs) == math.ceil(sum(work.values()) / 120) < len(blocks) / 4
+    assert max(sum(work[name] for name in names) for names in jobs.values()) <= 120 + max(work.values())
+    assert len(in_jobs(blocks, 120, least=7)) == 7 and len(in_jobs(blocks, 1e-9)) == len(blocks)
+    assert len(in_jobs(blocks, 1e9, least=99)) == len(blocks) and in_jobs([], 120) == {}
 
 
 def outcome(block: Block, successes: int) -> dict[str, Any]:

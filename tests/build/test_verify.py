@@ -102,7 +102,7 @@ def test_with_other_parameters_nothing_is_compared_and_that_is_said(write):
     assert status(found) == 0 and answer(found) == "What was compared agrees, but 14 values were not compared."
     write("run", "two", risk=0.5)
     found = verify(run, run.parent / "reference")
-    assert status(found) == 1 and answer(found) == "1 values differ, and 14 values were not compared."
+    assert status(found) == 1 and answer(found) == "1 value differs, and 14 values were not compared."
 
 
 def test_a_chapter_that_the_reference_lacks_is_not_compared(write):

@@ -15,7 +15,7 @@ from checkouts import ROOT, Checkout, save, wait_for, write_notebook
 from filelock import FileLock
 
 from parity_lib.build.parameters import ParameterError
-from parity_lib.build.workflow import check_profile, find_root, library, pages, pick, stale
+from parity_lib.build.workflow import check_profile, find_root, library, pages, pick, stale, shortest_first
 
 INDEX = "build/book/html/index.html"
 
@@ -38,9 +38,8 @@ def test_a_first_build_runs_everything_and_prints_the_index_last(first_build: tu
     assert stdout.splitlines()[-1] == INDEX
     build = toy.root / "build/book"
     assert {path.name for path in build.iterdir() if not path.name.startswith(".")} == {
-        *("html", "html.json", "src", "results", "tables", "records", "logs", "tmp")
+        *("html", "html.json", "src", "results", "tables", "records", "logs")
     }
-    assert list((build / "tmp").iterdir()) == []
     assert (build / "html/notebooks/alpha.html").is_file()
     assert (build / "html/_static/mathjax/tex-svg-full.js").is_file()
     assert record(toy, "alpha")["computed"] == ["alpha.product"]
@@ -51,6 +50,8 @@ def test_every_figure_leads_to_its_data_its_code_and_its_command(first_build: tu
     figure = (html / "notebooks/alpha.html").read_text().partition('id="fig-toy"')[2].partition("</figure>")[0]
     assert re.findall('href="([^"#]+)"', figure) == [
         "../tables/alpha/toy.csv",
+        "../figures/alpha/toy.svg",
+        "../figures/alpha/toy.png",
         "../_sources/notebooks/alpha.ipynb",
     ]
     assert (html / "tables/alpha/toy.csv").read_text() == "total,loss,bits\n1.5,hinge,2\n"
@@ -192,7 +193,7 @@ def test_a_killed_build_leaves_no_orphan_and_resumes(built: Checkout, victim: st
     done = built.parity("book")
     assert done.returncode == 0, done.stdout + done.stderr
     assert started(done.stdout) == {"beta", "book"}
-    assert list((built.root / "build/book/tmp").iterdir()) == []
+    assert not (built.root / "build/book/tmp").exists()
 
 
 def test_a_chapter_reaches_the_modules_it_imports_and_theirs(checkout: Checkout) -> None:
@@ -202,11 +203,12 @@ def test_a_chapter_reaches_the_modules_it_imports_and_theirs(checkout: Checkout)
 
     init = {"__init__.py"}
     assert reached("1 + 1") == set()
-    assert reached("from parity_lib.evidence import record") == {*init, "evidence.py"}
-    style = {*init, "figures/__init__.py", "figures/style.py", "figures/colours.py"}
-    assert reached("import parity_lib.figures.style as p") == style
-    assert reached("%matplotlib inline\nfrom parity_lib.figures import style") == style
-    assert reached("def f():\n    from parity_lib.figures.colours import BLUE") == style - {"figures/style.py"}
+    assert reached("from parity_lib.evidence import record") == {*init, "checks.py", "evidence.py"}
+    drawn = {*init, "figures/__init__.py", "figures/alpha.py", "figures/colours.py"}
+    alpha = {*drawn, "figures/style.py", "checks.py", "evidence.py"}
+    assert reached("import parity_lib.figures.alpha as p") == alpha
+    assert reached("%matplotlib inline\nfrom parity_lib.figures import alpha") == alpha
+    assert reached("def f():\n    from parity_lib.figures.colours import BLUE") == drawn - {"figures/alpha.py"}
     assert reached("from parity_lib.chapters.alpha import product") >= {"chapters/alpha.py", "chapters/store.py"}
     assert reached("import numpy, parity_library") == set()
     assert len(reached("def (:")) == len(list(checkout.root.glob("parity_lib/**/*.py")))
@@ -234,5 +236,15 @@ def test_the_ledger_runs_alone_from_the_book_or_from_the_reference(tmp_path: Pat
         find_run(["no-such"], scratch)
     (tmp_path / "build/book/results/no-such.json").touch()
     assert find_run(["no-such"], scratch) == tmp_path / "build/book"
+    with pytest.raises(ResultsError, match=r"a chapter is a name, got '\.\./x'"):
+        find_run(["../x"], scratch)
     assert find_run([], Path("/")).name in ("book", "reference")
     shutil.rmtree(tmp_path)
+
+
+def test_chapters_are_ordered_by_how_long_they_took_and_unknown_ones_begin(tmp_path: Path) -> None:
+    records = tmp_path / "reference" / "records"
+    records.mkdir(parents=True)
+    for name, seconds in {"short": "1.5", "long": "90", "broken": '"?"'}.items():
+        (records / f"{name}.json").write_text(f'{{"seconds": {seconds}}}')
+    assert shortest_first(tmp_path, ["new", "long", "broken", "short"]) == ["short", "long", "new", "broken"]

@@ -1,0 +1,82 @@
+"""``parity race``: a user's recipe on the atlas's success chart; two tables and a picture at the end."""
+
+import io
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+
+from .. import progress
+from ..evidence import rates, write_whole
+from .display import say
+from .parameters import ParameterError, check_parameters, parse_overrides, unknown
+from .workflow import BuildError, find_notebook
+
+CHART = "robustness"  # the chapter whose chart it is
+SETTING = ("n", "ks", "pairs", "updates", "device")
+
+
+def run_race(
+    root: Path, file: Path, against: str | None, texts: Iterable[tuple[str, str]], output: Path | None
+) -> tuple[Path, Path, Path]:
+    """Race the recipe in ``file``; every run (CSV), the rates (CSV) and the picture (SVG), written when all is done."""
+    notebook, texts = find_notebook(root, CHART), list(texts)
+    for name, _ in texts:
+        if name not in SETTING:
+            raise ParameterError(f"race: {unknown('parameter', name, SETTING)}")
+    values = check_parameters(notebook, parse_overrides(notebook, texts))
+    setting = {name: values[name] for name in SETTING}
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: these tensors are small
+    from ..chapters import race
+    from ..figures.race import success
+    from ..figures.style import use_style
+
+    try:
+        rivals = race.rivals(race.RIVALS if against is None else [name.strip() for name in against.split(",")])
+        own = race.load(file)
+    except ValueError as error:
+        raise ParameterError(str(error)) from None
+    frames = []
+    for recipe in (own, *rivals):
+        started = time.perf_counter()
+        try:
+            with _bars():
+                found = race.run(recipe, **setting)
+        except Exception as error:  # a function of somebody else's may do anything
+            said = " ".join(str(error).split())
+            raise BuildError(f"{recipe.name}: training stopped, {type(error).__name__}: {said}") from None
+        frames.append(found)
+        share = f"{found['committed'].sum()} of {len(found)} runs commit"
+        say(f"{recipe.name}: {share}, {time.perf_counter() - started:.1f} s")
+    frame = pd.concat(frames, ignore_index=True)
+    use_style()
+    picture = io.StringIO()
+    success(frame, own.name).savefig(picture, format="svg", metadata={"Date": None})
+    folder = output or root / "build" / "race" / re.sub(r"[^\w-]+", "-", file.stem)
+    made = folder / "runs.csv", folder / "rates.csv", folder / "race.svg"
+    found = rates(frame, ["recipe", "k", "neighbours"])
+    for path, text in zip(made, (_csv(frame), _csv(found), picture.getvalue()), strict=True):
+        write_whole(path, text)
+    say(race.table(frame).to_markdown(index=False))
+    return made
+
+
+@contextmanager
+def _bars() -> Iterator[None]:
+    """Bars of progress for those who watch, none in a log."""
+    before = progress.listener
+    progress.listener = before if sys.stderr.isatty() else lambda label, done, total: None
+    try:
+        yield
+    finally:
+        progress.listener = before
+
+
+def _csv(frame: pd.DataFrame) -> str:
+    return frame.to_csv(index=False, lineterminator="\n")
+

@@ -1,18 +1,29 @@
-"""Under the caption of every computed figure: its data, its code, and the command that runs it again.
+"""Every computed figure as drawn for this page, with its data, pictures, code and command under the caption.
 
-The figure ``fig-X-Y`` of ``notebooks/NAME`` was drawn from the table that the chapter recorded as ``X_Y``. The tables
-of the run lie beside the pages, in ``tables/NAME/X_Y.csv``; a figure without its table is a warning, which in our
-build is an error.
+An executed notebook keeps of a figure an SVG, a PNG and an SVG for phones (:mod:`parity_lib.figures.style`). Both SVGs
+go into the page, where the width of the screen chooses one and the page's light or dark mode its colours. The figure
+``fig-X-Y`` of ``notebooks/NAME`` was drawn from the table that the chapter recorded as ``X_Y``; data and pictures lie
+beside the pages, in ``tables/NAME/X_Y.csv`` and ``figures/NAME/X_Y.svg`` and ``.png``. A figure without its table or
+without its layout for phones is a warning, which in our build is an error.
 """
 
+import base64
+import json
+import re
 import shutil
+from collections.abc import Iterator
+from html import escape
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+from parity_lib.figures.style import NARROW_SVG, ON_DARK
+
 logger = logging.getLogger(__name__)
+SCALE = 1.28  # pixels of the page for a point of a figure, so that letters have one size in all of them
 
 
 def tables(app: Sphinx) -> Path:
@@ -22,34 +33,103 @@ def tables(app: Sphinx) -> Path:
     return (source.parent if built else source / "reference") / "tables"
 
 
-def add_links(app: Sphinx, doctree: nodes.document) -> None:
+def drawings(notebook: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The name of every figure of an executed notebook, and what it keeps of it by type."""
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+        for output in cell.get("outputs", []):
+            if name and {"image/svg+xml", "image/png"} <= output.get("data", {}).keys():
+                yield name, {kind: "".join(text) for kind, text in output["data"].items()}
+
+
+def place_of(name: str) -> str:
+    """``fig-heat-maps``: the table ``heat_maps``."""
+    return name.removeprefix("fig-").replace("-", "_")
+
+
+def inline(svg: str, prefix: str) -> str:
+    """An SVG file as part of a page: own names, letters and colours of the page, as wide as its letters ask for."""
+    box = re.search(r'viewBox="0 0 ([\d.]+) [\d.]+"', svg)
+    svg = svg[svg.index(">", svg.index("<svg")) + 1 :]
+    head = f'<svg class="{prefix.rpartition("-")[2]}" style="width: {SCALE * float(box[1]):.0f}px" {box[0]}'
+    svg = f'{head} aria-hidden="true">{svg}'
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
+    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", svg)
+    svg = re.sub(r'font-family: [^;"]+', "font-family: var(--pst-font-family-base)", svg)
+    return re.sub("|".join(ON_DARK), lambda found: f"var({variable(found[0])}, {found[0]})", svg)
+
+
+def variable(colour: str) -> str:
+    return f"--drawn-{colour[1:]}"
+
+
+def show(app: Sphinx, doctree: nodes.document) -> None:
     folder, _, chapter = app.env.docname.rpartition("/")
     if folder != "notebooks":
         return
+    kept = dict(drawings(Path(app.env.doc2path(app.env.docname))))
     for figure in doctree.findall(nodes.figure):
-        named = [name for name in figure["names"] if name.startswith("fig-")]
-        if not named:
+        name = next((name for name in figure["names"] if name.startswith("fig-")), None)
+        if name is None:
             continue
-        data = f"tables/{chapter}/{named[0].removeprefix('fig-').replace('-', '_')}.csv"
+        where = (app.env.docname, figure.line or next((c.line for c in figure.children if c.line), None))
+        data = f"tables/{chapter}/{place_of(name)}.csv"
         if not (tables(app).parent / data).is_file():
-            where = figure.line or next((c.line for c in figure.children if c.line), None)
-            logger.warning(f"{named[0]} has no table {data}: record it", location=(app.env.docname, where))
+            logger.warning(f"{name} has no table {data}: record it", location=where)
             continue
-        line = nodes.paragraph("", "", classes=["figure-links"])
-        line += nodes.reference("", "data", refuri=f"../{data}", classes=["figure-data"])
-        line += nodes.Text(" · ")
-        line += nodes.reference("", "code", refuri=f"../_sources/notebooks/{chapter}.ipynb")
-        line += nodes.Text(" · ")
-        line += nodes.literal("", f"parity run {chapter}")
-        figure += nodes.legend("", line)
+        outputs = [part for part in figure.findall(nodes.container) if part.get("nb_element") == "mime_bundle"]
+        output = outputs[0] if outputs else None
+        if output is not None and NARROW_SVG in kept.get(name, {}):
+            alt = escape(next(iter(output.findall(nodes.image)))["alt"])
+            layouts = (("image/svg+xml", "wide"), (NARROW_SVG, "narrow"))
+            drawn = "\n".join(inline(kept[name][kind], f"{name}-{layout}") for kind, layout in layouts)
+            html = f'<div class="drawn" role="img" aria-label="{alt}">\n{drawn}\n</div>'
+            output.parent.replace(output, nodes.raw("", html, format="html"))
+        elif output is not None:
+            logger.warning(f"{name} has no layout for phones: draw it under style.drawing", location=where)
+        figure += nodes.legend("", links(chapter, place_of(name), data))
 
 
-def copy_tables(app: Sphinx, exception: Exception | None) -> None:
-    if exception is None and app.builder.format == "html" and tables(app).is_dir():
+def links(chapter: str, name: str, data: str) -> nodes.paragraph:
+    line = nodes.paragraph("", "", classes=["figure-links"])
+    line += nodes.reference("", "data", refuri=f"../{data}", classes=["figure-data"])
+    for text, target in (
+        ("SVG", f"../figures/{chapter}/{name}.svg"),
+        ("PNG", f"../figures/{chapter}/{name}.png"),
+        ("code", f"../_sources/notebooks/{chapter}.ipynb"),
+    ):
+        line += [nodes.Text(" · "), nodes.reference("", text, refuri=target)]
+    line += [nodes.Text(" · "), nodes.literal("", f"parity run {chapter}")]
+    return line
+
+
+def copy(app: Sphinx, exception: Exception | None) -> None:
+    """Tables, pictures, and the colours on a dark page as a style sheet."""
+    if exception is not None or app.builder.format != "html":
+        return
+    if tables(app).is_dir():
         shutil.copytree(tables(app), Path(app.outdir, "tables"), dirs_exist_ok=True)
+    for notebook in Path(app.srcdir, "notebooks").glob("*.ipynb"):
+        for name, kept in drawings(notebook):
+            target = Path(app.outdir, "figures", notebook.stem, place_of(name))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.with_suffix(".svg").write_text(kept["image/svg+xml"], encoding="utf-8")
+            target.with_suffix(".png").write_bytes(base64.b64decode(kept["image/png"]))
+    dark = " ".join(f"{variable(light)}: {colour};" for light, colour in ON_DARK.items())
+    sheet = f'@media screen {{ html[data-theme="dark"] {{ {dark} }} }}\n'
+    Path(app.outdir, "_static", "drawn.css").write_text(sheet, encoding="utf-8")
+
+
+def not_drawn(app: Sphinx, _domain: Any, node: nodes.Element) -> bool | None:
+    """In a plain build of the clone nothing was run, so that the text speaks of figures which are not there."""
+    plain = tables(app).parent.name == "reference"
+    return True if plain and node["reftype"] == "numref" and node["reftarget"].startswith("fig-") else None
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("doctree-read", add_links)
-    app.connect("build-finished", copy_tables)
+    app.connect("warn-missing-reference", not_drawn, priority=400)  # before Sphinx's own complaint
+    app.connect("doctree-read", show, priority=400)  # before the images are collected
+    app.connect("build-finished", copy)
+    app.add_css_file("drawn.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,7 +10,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-WAY = ("task", "attention", "readout", "losses", "series", "risk", "minibatch", "sampled_heads", "recipes", "training")
+WAY = ("task", "attention", "readout", "losses", "series", "risk", "sampled_heads", "recipes", "training")
 
 
 class Floor(SphinxDirective):

@@ -26,3 +26,40 @@ document.addEventListener("DOMContentLoaded", () => {
   folded.append(parameters);
   article.append(folded);
 });
+
+/* A word of the glossary shows its entry when it is pointed at or in focus; a tap shows it, a second one goes there. */
+document.addEventListener("DOMContentLoaded", () => {
+  const words = document.querySelectorAll("a.term");
+  if (!words.length) return;
+  const box = document.createElement("div");
+  box.id = "term-box";
+  box.setAttribute("role", "tooltip");
+  box.hidden = true;
+  document.body.append(box);
+  const hide = () => { box.hidden = true; };
+  words.forEach(word => {
+    const meaning = word.title;
+    word.removeAttribute("title");
+    word.setAttribute("aria-describedby", box.id);
+    const show = () => {
+      box.textContent = meaning;
+      box.hidden = false;
+      const at = word.getClientRects()[0], room = document.documentElement.clientWidth - box.offsetWidth - 8;
+      box.style.left = `${Math.max(8, Math.min(at.left, room))}px`;
+      const below = at.bottom + 6;
+      box.style.top = `${below + box.offsetHeight > innerHeight ? at.top - box.offsetHeight - 6 : below}px`;
+    };
+    word.addEventListener("pointerenter", show);
+    word.addEventListener("focus", show);
+    word.addEventListener("pointerleave", hide);
+    word.addEventListener("blur", hide);
+    word.addEventListener("click", event => {
+      if (!matchMedia("(hover: none)").matches || word.classList.contains("shown")) return;
+      event.preventDefault();
+      words.forEach(other => other.classList.toggle("shown", other === word));
+      show();
+    });
+  });
+  addEventListener("scroll", hide, {passive: true});
+  addEventListener("keydown", event => { if (event.key === "Escape") hide(); });
+});

@@ -23,8 +23,6 @@ from parity_lib.build.claims import claims
 from parity_lib.build.results import read_table
 from parity_lib.build.workflow import contents
 
-THEME_ERROR = "Got invalid theme mode"  # the theme, on a first visit without a stored colour mode
-
 PAGES = contents(ROOT)
 CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")]
 
@@ -60,7 +58,7 @@ def test_a_page_asks_no_other_host_and_complains_of_nothing(visit: Visit) -> Non
     visit.page.wait_for_timeout(300)
     local = ("file:", "data:", "blob:")
     assert [url for url in visit.requests if not url.startswith(local)] == []
-    assert [error for error in visit.errors if not error.startswith(THEME_ERROR)] == []
+    assert visit.errors == []
 
 
 def test_formulas_are_drawn(visit: Visit) -> None:
@@ -73,6 +71,8 @@ def test_formulas_are_drawn(visit: Visit) -> None:
 
 
 def test_every_picture_has_alt_text_and_loads(visit: Visit) -> None:
+    for drawing in visit.page.locator("article .drawn").all():
+        assert drawing.get_attribute("role") == "img" and len(drawing.get_attribute("aria-label") or "") >= 30
     pictures = visit.page.locator("article img")
     for index in range(pictures.count()):
         picture = pictures.nth(index)
@@ -85,12 +85,20 @@ def test_a_page_is_readable_on_a_phone(visit: Visit) -> None:
     visit.page.set_viewport_size({"width": 390, "height": 844})
     visit.page.wait_for_timeout(200)
     width = visit.page.evaluate("document.documentElement.scrollWidth")
-    hinted = """figure => [figure, figure.closest('.cell_output')].filter(
-        e => e && getComputedStyle(e, '::before').content.includes('swipe')).length"""
-    hints = visit.page.locator("article figure.align-default:has(img)").evaluate_all(f"all => all.map({hinted})")
+    small, wide = layouts(visit.page)
     visit.page.set_viewport_size({"width": 1280, "height": 720})
     assert width <= 390
-    assert set(hints) <= {1}  # each wide figure says once that it scrolls
+    assert all(right <= 390 and letters >= 9.5 for right, letters in small)  # drawn for a phone, all of it in sight
+    assert wide == [] and layouts(visit.page)[0] == []
+
+
+def layouts(page: Page) -> list[list[list[float]]]:
+    """Of the figures for phones that are in sight, and of the wide ones: right edge and smallest letters, in pixels."""
+    measure = """all => all.filter(svg => svg.checkVisibility()).map(svg => {
+      const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+      const sizes = [...svg.querySelectorAll('text')].map(t => scale * parseFloat(getComputedStyle(t).fontSize));
+      return [svg.getBoundingClientRect().right, Math.min(99, ...sizes)]; })"""
+    return [page.locator(f"article .drawn svg.{layout}").evaluate_all(measure) for layout in ("narrow", "wide")]
 
 
 # The least contrast of any text in the article, by the formula of the Web Content Accessibility Guidelines.
@@ -121,13 +129,14 @@ LEAST_CONTRAST = """() => {
 def test_text_and_figures_are_readable(visit: Visit, mode: str) -> None:
     visit.page.evaluate(f"document.documentElement.dataset.theme = document.documentElement.dataset.mode = '{mode}'")
     contrast, where = visit.page.evaluate(LEAST_CONTRAST)
-    figures = visit.page.locator("article img")
+    figures = visit.page.locator("article .drawn svg.wide")
     shown = figures.first.screenshot() if figures.count() else None
     visit.page.evaluate("document.documentElement.dataset.theme = document.documentElement.dataset.mode = 'light'")
     assert contrast >= 4.5, where
-    if shown:  # the paper of a figure stays light, since its labels are black
+    if shown:  # the paper of a figure is that of the page, and something is drawn on it
         pixels = imread(io.BytesIO(shown))[..., :3]
-        assert np.median(pixels[5:-5, 12:18]) > 0.85  # a label may stand in that strip
+        assert np.median(pixels[5:-5, -4:]) == pytest.approx(1.0 if mode == "light" else 0.07, abs=0.03)
+        assert np.ptp(pixels) > 0.6
 
 
 def test_links_inside_the_book_lead_somewhere(smoke_book: Path, name: str) -> None:
@@ -141,6 +150,50 @@ def test_links_inside_the_book_lead_somewhere(smoke_book: Path, name: str) -> No
         assert path.is_file(), link
         if anchor and path.suffix == ".html":
             assert re.search(rf'id="{re.escape(anchor)}"', path.read_text(encoding="utf-8")), link
+
+
+def test_a_page_may_load_nothing_from_elsewhere_and_says_what_it_is_about(visit: Visit) -> None:
+    policy = visit.page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content") or ""
+    assert "default-src 'self' file:" in policy and "http" not in policy
+    about = visit.page.locator("meta[name=description]").get_attribute("content") or ""
+    assert 20 <= len(about) <= 200 and "\\" not in about
+    assert (visit.page.locator("meta[property='og:image']").get_attribute("content") or "").endswith("_static/card.png")
+    refused = """() => new Promise(done => { addEventListener("securitypolicyviolation", () => done(true));
+      new Image().src = "https://elsewhere.invalid/x.png"; setTimeout(() => done(false), 3000); })"""
+    assert visit.page.evaluate(refused)
+
+
+def test_the_card_and_the_icon_lie_beside_the_pages(smoke_book: Path) -> None:
+    assert imread(smoke_book / "_static/card.png").shape[:2] == (630, 1200)
+    assert (smoke_book / "_static/favicon.svg").is_file()
+
+
+def test_figures_are_numbered_by_chapter_and_give_their_pictures(smoke_book: Path) -> None:
+    html = (smoke_book / "notebooks/figure2.html").read_text(encoding="utf-8")
+    assert re.findall(r'caption-number">Fig. ([\d.]+) ', html)[:2] == ["2.1", "2.2"]
+    for kind in ("svg", "png"):
+        assert f'href="../figures/figure2/heat_maps.{kind}"' in html
+        assert (smoke_book / f"figures/figure2/heat_maps.{kind}").stat().st_size > 5000
+
+
+def test_a_word_of_the_glossary_explains_itself(browser: Browser, smoke_book: Path) -> None:
+    page = browser.new_page()
+    page.goto((smoke_book / "notebooks/figure2.html").as_uri())
+    words = page.locator("article a.term")
+    named = words.all_inner_texts()
+    assert "smoothing" in named and len(named) == len(set(named))  # the first of each on the page
+    box = page.locator("#term-box")
+    assert not box.is_visible()
+    word = words.filter(has_text="smoothing")
+    for show in (word.hover, word.focus):
+        show()
+        assert "corners of the ReLU" in box.inner_text() and box.is_visible()
+        page.keyboard.press("Escape")
+        assert not box.is_visible()
+        page.mouse.move(0, 0)
+    word.click()
+    page.wait_for_url("**/book/notation.html#term-smoothing")
+    page.close()
 
 
 def test_no_page_names_an_asset_of_another_host(smoke_book: Path) -> None:
@@ -158,7 +211,8 @@ def test_a_reader_finds_pages_by_their_words_from_disk(browser: Browser, smoke_b
     page.keyboard.press("Control+k")
     page.keyboard.type("permanent")
     page.keyboard.press("Enter")
-    page.wait_for_selector("ul.search li a[href*='notebooks/convergence']", timeout=20_000)  # they come one by one
+    page.wait_for_selector("ul.search li a[href*='notebooks/sampling']", timeout=20_000)  # they come one by one
+    assert page.locator("ul.search li a[href*='book/api']:visible").count() == 0
     page.close()
 
 
@@ -179,7 +233,7 @@ def reached_by_tab(page: Page, presses: int) -> list[str]:
 def test_the_controls_are_reached_by_keyboard(browser: Browser, smoke_book: Path) -> None:
     page = browser.new_page()
     page.goto((smoke_book / "notebooks/ledger.html").as_uri())
-    seen = "\n".join(reached_by_tab(page, 60))
+    seen = "\n".join(reached_by_tab(page, 120))
     for control in ("search-button", "theme-switch-button", "The exact risk", "BUTTON", "SUMMARY"):
         assert control in seen, seen
     page.locator(".ledger button", has_text="open").focus()

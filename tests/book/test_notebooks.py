@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from checkouts import ROOT, parity
 from parity_lib.build.parameters import check_parameters
 from parity_lib.build.results import read_record, read_results, read_table
 from parity_lib.build.workflow import load_profile
+from parity_lib.figures.style import SIGNAL
 
 CHAPTERS = list(load_profile(ROOT, "book"))
 each_chapter = pytest.mark.parametrize("name", CHAPTERS)
@@ -84,3 +86,41 @@ def test_plain_papermill_gives_the_same_results_to_the_byte(smoke_book: Path, tm
     assert tables
     for place in (*tables, Path("results/one_run.json")):
         assert (tmp_path / place).read_bytes() == (smoke_book.parent / place).read_bytes(), place
+
+
+REFUSE = """
+from .. import training
+from ..chapters import store
+
+
+def refuse(*_):
+    raise AssertionError("something was computed")
+
+
+training.descent = store._save = refuse
+"""
+
+
+def test_another_colour_and_another_sentence_train_nothing(smoke_book: Path, tmp_path: Path) -> None:
+    """A chapter of the smoke build drawn again in a checkout whose kernels can neither train nor keep a result."""
+    for folder in ("parity_lib", "notebooks", "profiles"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Snakefile", "constraints.txt"):
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/store").symlink_to(ROOT / "build/store")
+    kernel, style = tmp_path / "parity_lib/build/kernel.py", tmp_path / "parity_lib/figures/style.py"
+    kernel.write_text(kernel.read_text() + REFUSE)
+    style.write_text(style.read_text().replace(f'"{SIGNAL}"', '"#123456"'))
+    notebook = tmp_path / "notebooks/figure2.ipynb"
+    cells = json.loads(notebook.read_text(encoding="utf-8"))
+    cells["cells"][0]["source"] += ["\n\nAnother sentence."]
+    notebook.write_text(json.dumps(cells), encoding="utf-8")
+    done = parity("run", "figure2", "--profile", "smoke", root=tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (folder,), before = (tmp_path / "build/run").glob("figure2-*"), smoke_book.parent
+    tables = sorted(path.relative_to(folder) for path in folder.glob("tables/figure2/*.csv"))
+    assert tables and all((folder / place).read_bytes() == (before / place).read_bytes() for place in tables)
+    pictures = [output.get("data", {}).get("image/svg+xml", "") for output in outputs(folder / "figure2.ipynb")]
+    drawn = "".join(map(str, pictures))
+    assert "#123456" in drawn and SIGNAL not in drawn

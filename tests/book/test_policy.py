@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import papermill
+import prose
 import pytest
 import yaml
 from checkouts import ROOT
@@ -27,9 +29,9 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def code(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    """The code cells of a notebook, with their source."""
+    """The code cells of a notebook, with their source; a file that a page writes as an example is none of its own."""
     for cell in load(path)["cells"]:
-        if cell["cell_type"] == "code":
+        if cell["cell_type"] == "code" and not cell["source"][0].startswith("%%writefile"):
             yield cell, "".join(cell["source"])
 
 
@@ -80,15 +82,29 @@ def test_code_lines_have_at_most_100_characters(path: Path) -> None:
 
 @each_notebook
 def test_cells_call_and_do_not_compute(path: Path) -> None:
-    """No function, no comprehension in an f-string, and no f-string as prose."""
+    """No function, branch, loop or f-string; what is kept is computed once, training too."""
+    computing = (ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.If, ast.IfExp, ast.For, ast.While, ast.JoinedStr)
     for _, source in code(path):
-        for node in ast.walk(ast.parse(source)):
-            assert not isinstance(node, ast.FunctionDef | ast.ClassDef), ast.unparse(node)
-            if isinstance(node, ast.JoinedStr):
-                inner = [part for part in ast.walk(node) if isinstance(part, ast.ListComp | ast.GeneratorExp)]
-                assert not inner, ast.unparse(node)
-    for call in calls(path, "Markdown", "tell"):
-        assert not [part for part in ast.walk(call) if isinstance(part, ast.JoinedStr)], ast.unparse(call)
+        assert [ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, computing)] == []
+    assert [ast.unparse(call) for call in calls(path, "train", "minimise", "Verdict")] == []
+
+
+@each_notebook
+def test_cells_judge_nothing_and_type_no_results(path: Path) -> None:
+    """Comparisons say whether a sentence holds, or which rows are meant; a dict names verdicts of tested judges."""
+    for _, source in code(path):
+        tree, allowed = ast.parse(source), set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Subscript | ast.comprehension) or getattr(node, "arg", "") == "holds":
+                allowed |= set(ast.walk(node))
+        for node in ast.walk(tree):
+            assert not isinstance(node, ast.Compare | ast.BoolOp) or node in allowed, ast.unparse(node)
+            if isinstance(node, ast.Dict):
+                values = [value for key, value in zip(node.keys, node.values, strict=True) if key]
+                judged = [ast.unparse(value.func) for value in values if isinstance(value, ast.Call)]
+                assert all(".judge_" in name for name in judged), ast.unparse(node)
+                plain = (ast.Call, ast.Name, ast.Attribute)
+                assert all(isinstance(v, plain) or isinstance(getattr(v, "value", 0), str) for v in values)
 
 
 @each_notebook
@@ -135,3 +151,44 @@ def test_a_chapter_reaches_its_own_floors_and_no_other_chapter_s_figures() -> No
         assert drawn >= {"figures/style.py", f"figures/{path.stem}.py"} or path.stem == "one_run", path.stem
         built = {module for module in reached if module.startswith("build/")}
         assert path.stem == "ledger" or built <= {"build/__init__.py", "build/parameters.py"}, path.stem
+
+
+@pytest.mark.parametrize("name", prose.STORY)
+def test_a_chapter_of_the_story_keeps_its_skeleton_and_its_length(name: str) -> None:
+    """Hook, question, idea, formula, three exercises with solutions, one sentence to remember, what is not known."""
+    found = prose.page(name)
+    assert 900 <= found.words <= 1300, found.words
+    assert found.figures <= 4 and found.density < 3.5, (found.figures, found.density)
+    assert (found.exercises, found.summaries) == (3, 1)
+    cells = load(ROOT / "notebooks" / f"{name}.ipynb")["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    parts = ["**Question.**", "**Idea.**", "} Key idea", "} In one sentence", "```{exercise}"]
+    places = [text.find(part) for part in [*parts, "**What we do not know.**"]]
+    assert "```{math}\n:label: eq-" in text and -1 not in places and places == sorted(places), places
+    assert re.findall(r"\{exercise\}\n:label: (\S+)", text) == re.findall(r"\{solution\} (\S+)\n:class: dropdown", text)
+    first_figure = next(i for i, cell in enumerate(cells) if "mystnb" in cell["metadata"])
+    assert first_figure < next(i for i, cell in enumerate(cells) if "**Question.**" in "".join(cell["source"]))
+    for shown in re.findall(r"\{numref\}`(fig-[\w-]+)`", text):
+        assert shown in [cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") for cell in cells]
+
+
+@pytest.mark.parametrize("name", [*prose.STORY, *prose.ATLAS])
+def test_a_paragraph_has_at_most_three_numbers_and_none_in_machine_notation(name: str) -> None:
+    found = prose.page(name)
+    assert [text for text in found.paragraphs if prose.numbers(text) > 3] == []
+    assert not [text for text in found.paragraphs if re.search(r"\d[eE][+-]?\d", text)] and found.density < 3.5
+    nicknames = "figure2-signed|figure2-population|later-code|product-head|expr-ffnn"
+    assert not [text for text in found.paragraphs if re.search(nicknames, text)]
+
+
+def test_words_and_numbers_are_counted_as_a_reader_would() -> None:
+    parts = [
+        "# Two words",
+        "```{math}\n:label: a\nx = 3\n```",
+        "Theorem 5 has $2^n$ and 20 %.",
+        "```{solution} b\n1 2\n```",
+    ]
+    found = prose.paragraphs("\n\n".join(parts))
+    assert found == ["Two words", "Theorem 5 has formula and 20 %."]
+    assert [prose.numbers(part) for part in found] == [0, 1]
+    assert prose.told('x = 1\ntell("a {b:percent} c", holds=True, b=1)') == ["a {b:percent} c"]

@@ -1,16 +1,22 @@
 # The whole project in two commands: `make book` and `make test`.
 #   make book CORES=2           how many notebooks may run at once (default: every core)
 #   make book PROFILE=smoke     the small sizes of the tests; its pages are not for reading
+#   make book TORCH_INDEX=URL   torch from this index alone, such as that of the CPU builds; the rest as ever
 PROFILE ?= book
 CORES ?=
+TORCH_INDEX ?=
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PYTHONNOUSERSITE = 1
+# The versions of what is installed, and of what builds it.
+export PIP_CONSTRAINT = constraints.txt
+export PIP_BUILD_CONSTRAINT = constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help book test lint bench clean
+.PHONY: help book pdf test lint bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -18,8 +24,11 @@ help:  ## show this list
 book: $(STAMP)  ## run the notebooks that are not up to date, build the book, print its path
 	@$(BIN)/parity book --profile $(PROFILE) $(if $(CORES),--cores $(CORES))
 
+pdf: book  ## print the whole book into one PDF (needs Chromium), print its path
+	@$(BIN)/parity pdf --profile $(PROFILE)
+
 test: $(STAMP)  ## run every test (builds the book in the smoke profile first if it is not up to date)
-	@$(BIN)/python -m pytest -n $(or $(CORES),2) --dist loadfile
+	@$(BIN)/python -m pytest -n $(or $(CORES),3) --dist loadgroup
 
 lint: $(STAMP)  ## check style, types, and that imports go down only
 	@$(BIN)/ruff check .
@@ -37,5 +46,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo 'Python cannot make virtual environments here: install python3-venv' >&2; exit 1; }
 	@echo 'installing the versions of constraints.txt into .venv; this takes a few minutes'
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[binder,book,test]'
+	@$(if $(TORCH_INDEX),$(PIP) --no-deps --index-url '$(TORCH_INDEX)' torch)
+	@$(PIP) -e '.[binder,book,cluster,test]'
+	@mkdir -p .venv/etc/jupyter && cp jupyter_lab_config.py .venv/etc/jupyter/
 	@touch $@

@@ -13,13 +13,14 @@ from pathlib import Path
 import accuracy
 import encoder
 import engine
+import gpu
 import learning
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from timing import machine
 
-from parity_lib.build.report import benchmark_claims, markdown, records, shown
+from parity_lib.build.report import benchmark_claims, markdown, measured, records
 from parity_lib.figures.style import BLIND, SIGNAL, STATED, use_style
 
 ROOT = Path(__file__).parents[1]
@@ -52,7 +53,8 @@ def measure(sizes: dict, book: Path) -> dict:
         "accuracy": accuracy.table(sizes["accuracy"]),
     }
     ratio = engine.growth_with_n(*sizes["lengths"])
-    return {"machine": machine(), "claims": claims(tables, ratio, sizes, book), "tables": tables}
+    found = claims(tables, ratio, sizes, book)
+    return {"machine": machine(), "claims": found, "tables": tables, "gpu": gpu.section(sizes)}
 
 
 def claims(tables: dict, ratio: float, sizes: dict, book: Path) -> list[dict]:
@@ -141,7 +143,10 @@ def main() -> None:
     for folder in (ROOT / "build/bench", *([ROOT / "book"] if chosen.keep else [])):
         write(results, folder)
     for name, rows in results["tables"].items():
-        print(f"\n{name}\n" + markdown(pd.DataFrame(rows).map(shown)))
+        print(f"\n{name}\n" + markdown(pd.DataFrame(rows).map(measured)))
+    there = results["gpu"]
+    rows = markdown(pd.DataFrame(there["rows"]).map(measured)) if there["rows"] else there["note"]
+    print(f"\nGPU: {there['device'] or 'none'}\n{rows}")
     print(f"\n{benchmark_claims(results)}")
     print(f"\n{ROOT / 'build/bench'}")
 

@@ -36,18 +36,25 @@ document.addEventListener("DOMContentLoaded", () => {
   box.setAttribute("role", "tooltip");
   box.hidden = true;
   document.body.append(box);
-  const hide = () => { box.hidden = true; };
+  let shown = null;
+  const hide = () => { shown = null; box.hidden = true; };
+  const place = () => {
+    if (!shown) return;
+    const at = shown.getClientRects()[0], room = document.documentElement.clientWidth - box.offsetWidth - 8;
+    if (at.bottom < 0 || at.top > innerHeight) return hide();
+    box.style.left = `${Math.max(8, Math.min(at.left, room))}px`;
+    const below = at.bottom + 6;
+    box.style.top = `${below + box.offsetHeight > innerHeight ? at.top - box.offsetHeight - 6 : below}px`;
+  };
   words.forEach(word => {
     const meaning = word.title;
     word.removeAttribute("title");
     word.setAttribute("aria-describedby", box.id);
     const show = () => {
+      shown = word;
       box.textContent = meaning;
       box.hidden = false;
-      const at = word.getClientRects()[0], room = document.documentElement.clientWidth - box.offsetWidth - 8;
-      box.style.left = `${Math.max(8, Math.min(at.left, room))}px`;
-      const below = at.bottom + 6;
-      box.style.top = `${below + box.offsetHeight > innerHeight ? at.top - box.offsetHeight - 6 : below}px`;
+      place();
     };
     word.addEventListener("pointerenter", show);
     word.addEventListener("focus", show);
@@ -60,6 +67,6 @@ document.addEventListener("DOMContentLoaded", () => {
       show();
     });
   });
-  addEventListener("scroll", hide, {passive: true});
+  addEventListener("scroll", place, {passive: true});  // a word that comes into focus scrolls the page
   addEventListener("keydown", event => { if (event.key === "Escape") hide(); });
 });

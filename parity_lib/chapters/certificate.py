@@ -58,7 +58,8 @@ class Certificate:
     """Gradient descent on the heads a themselves with a step up to this, below 2 tau^2 / (L + gradient / radius), maps
     the ball into itself."""
     chance: float
-    """The paper's random start lies in the ball with at least this probability (0 if its circle misses the ball)."""
+    """The paper's random start lies in the ball, or in one with its heads in another order, with at least this
+    probability (0 if its circle misses the ball)."""
     holds: bool
     """m > 0 and the gradient at the centre is shorter than m times the radius."""
 
@@ -196,14 +197,12 @@ def _eigenvalues(matrix: list[list[Any]]) -> tuple[Any, Any]:
     columns = list(zip(*q, strict=True))
     turned = [[sum(row[j] * c[j] for j in range(size)) for c in columns] for row in matrix]  # H Q
     turned = [[sum(c[i] * turned[i][j] for i in range(size)) for j in range(size)] for c in columns]
-    skew = max(
-        sum(_high(abs(sum(a * b for a, b in zip(c, d, strict=True)) - (i == j))) for j, d in enumerate(columns))
-        for i, c in enumerate(columns)
-    )
+    dots = [[abs(sum(a * b for a, b in zip(c, d, strict=True)) - (c is d)) for d in columns] for c in columns]
+    skew = iv.mpf(max(sum(row, iv.mpf(0)).b for row in dots))  # of Q^T Q from the identity
     discs = [sum((abs(turned[i][j]) for j in range(size) if j != i), iv.mpf(0)) for i in range(size)]
     low = iv.mpf(min((turned[i][i] - discs[i]).a for i in range(size)))
     high = iv.mpf(max((turned[i][i] + discs[i]).b for i in range(size)))
-    stretch = iv.mpf([1 - skew, 1 + skew])  # of Q, squared
+    stretch = 1 + skew * iv.mpf([-1, 1])  # of Q, squared
     return iv.mpf((low / stretch).a), iv.mpf((high / stretch).b)
 
 

@@ -236,7 +236,7 @@ def ends(found: pd.DataFrame) -> pd.DataFrame:
 def uniform_bend(n: int, k: int, smoothing: float) -> float:
     r"""Curvature of the label-free part at uniform attention, for heads that move together.
 
-    To second order that part is :math:`\frac18 E A''(u) \sum_j (c_j - k/n)^2`: above 0 heads that let go of all
+    To second order that part is :math:`\frac18 E A''(u') \sum_j (c_j - k/n)^2`, u' the sum of n - 2 positions: above 0 heads that let go of all
     positions are held there, below 0 they are not. Heads that move apart leave c, and this part, unchanged.
     """
     blind = PopulationRisk(Parity(n, range(1, k + 1)), "squared_hinge", 1.0, smoothing, accuracy=1e-3).forces()[0]

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from checkouts import ROOT
 from matplotlib.image import imread
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from parity_lib.build.claims import claims
 from parity_lib.build.results import read_table
@@ -185,9 +185,13 @@ def test_a_word_of_the_glossary_explains_itself(browser: Browser, smoke_book: Pa
     box = page.locator("#term-box")
     assert not box.is_visible()
     word = words.filter(has_text="smoothing")
+    page.evaluate("async () => { await MathJax.startup.promise; }")  # late formulas push the word from the pointer
     for show in (word.hover, word.focus):
+        page.evaluate("scrollTo(0, 0)")
         show()
-        assert "corners of the ReLU" in box.inner_text() and box.is_visible()
+        expect(box).to_contain_text("corners of the ReLU")
+        page.wait_for_timeout(200)  # the events of scrolling it into view have come
+        assert box.is_visible()
         page.keyboard.press("Escape")
         assert not box.is_visible()
         page.mouse.move(0, 0)

@@ -10,8 +10,9 @@ from gradients import random_heads
 from parity_lib import EnumeratedRisk, Parity, soft_attention, zigzag
 from parity_lib.attention import position_weights, positional_code
 from parity_lib.chapters.convergence import one_head_risk, risk_floor
-from parity_lib.chapters.lemmas import Theorem5, prediction_derivatives
+from parity_lib.chapters.lemmas import Theorem5, hessians, prediction_derivatives
 from parity_lib.readout import smoothed_relu, zigzag_weights
+from parity_lib.training import initial_directions
 
 SMOOTHINGS = (1e-6, 1e-3, 0.01, 0.2, 1.0, 30.0, 1e4)
 
@@ -259,11 +260,43 @@ def test_lemmas_14_and_15_follow_with_smaller_constants_and_16_in_its_range(b):
             assert torch.linalg.matrix_norm(read, ord=2) <= 1
 
 
-def test_the_range_of_lemma_16_is_where_its_proof_ends():
+def test_the_range_of_lemma_16_is_where_its_proof_ends_and_lemma_7_goes_on_from_two_heads_on():
     for k, limit in ((1, 124.0), (3, 14_200.0)):
         assert Theorem5(5, k, 1.0, 1.0).smoothing_limit == pytest.approx(limit, rel=0.02)
         inside, outside = (Theorem5(5, k, 1.0, limit * factor) for factor in (0.9, 1e6))
-        assert inside.proved() == (True, True, True, True) and outside.proved() == (True, True, False, False)
+        assert inside.proved() == (True, True, True, True) and outside.proved() == (True, True, False, k > 1)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("b", [1e-3, 1.0, 1e3, 1e8])
+def test_lemma_7_from_two_heads_on_step_by_step(k, b):
+    """The mean of S's curvature over either label is 0; what is left is bounded, and far below the stated constant."""
+    n = 6
+    task = Parity(n, range(1, k + 1))
+    x = task.cube()
+    labels = task.labels(x)
+    s = torch.linspace(0, k, 400, dtype=torch.float64, requires_grad=True)
+    g = (-1) ** k * zigzag(s, k, b)
+    (slope,) = torch.autograd.grad(g.sum(), s, create_graph=True)
+    (bend,) = torch.autograd.grad(slope.sum(), s)
+    root = math.sqrt(b)
+    assert g[-1] >= 1 - 1e-6 * root and (1 - g).max() <= 4 * k**2
+    assert (2 * slope**2 + 2 * (1 - g).clamp(0) * bend.abs()).max() <= 32 * k**2 + 16 * k**4 / root
+    other = 32 * k**2 + 16 * k**3 + (8 * k**2 + 16 * k**4) / root
+    assert (2 * slope**2 + 2 * (1 + g).clamp(0) * bend.abs()).max() <= other
+    ours = 40 * k**3 + 10 * k**4 + (5 * k**3 + 12 * k**5) / root
+    assert ours <= Theorem5(n, k, 1.0, b).risk_smoothness
+
+    for seed, norm in enumerate((0.5, 3.0, 10.0)):
+        heads = norm * initial_directions([seed], k)[0]
+        for label in (-1, 1):
+            mean = x[labels == label].mean(0)
+            curvature = torch.autograd.functional.hessian(
+                lambda a, mean=mean: position_weights(soft_attention(a, n, 1.0), k) @ mean, heads
+            )
+            assert curvature.abs().max() < 1e-12
+        risk = EnumeratedRisk(task, "squared_hinge", 1.0, b)
+        assert torch.linalg.matrix_norm(hessians(risk, heads[None]), ord=2).item() <= ours
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

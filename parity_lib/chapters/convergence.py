@@ -40,8 +40,10 @@ SOLVED = 0.75
 """Weight that the heads together must give every bit; 1 is perfect, and two heads may share a direction."""
 MELTED = 0.25
 """A head whose largest attention is below this has let go of single positions."""
-REST, UNSTABLE = 1e-3, -1e-3
-"""A run rests if its gradient is shorter; its place is a trap if no curvature there is below."""
+REST = 1e-3
+"""A run of the authors' loss rests if its gradient is shorter."""
+STILL, STRICT = 1e-10, 1e-6
+"""A trap is a place with a gradient shorter than the first, where every curvature is above the second."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,12 @@ def grid(
 
 
 def window(lengths: Sequence[int], smoothings: Sequence[float], k: int, step: float, updates: int) -> list[Setting]:
-    """Smoothing by n; the step grows like n, since the risk bends less the more positions share a head."""
-    return [Setting(n, k, b, 1.0, step * n / 20, updates) for n in lengths for b in smoothings]
+    """Smoothing by n; the step grows like n, since the risk bends less the more positions share a head.
+
+    ``updates`` are those for up to 20 positions; beyond, they grow like n², since the signal fades.
+    """
+    enough = {n: round(updates * max(1.0, (n / 20) ** 2)) for n in lengths}
+    return [Setting(n, k, b, 1.0, step * n / 20, enough[n]) for n in lengths for b in smoothings]
 
 
 KEYS = ["n", "k", "smoothing", "c1", "step", "updates"]
@@ -150,6 +156,17 @@ def best_settings(found: pd.DataFrame) -> list[Setting]:
     shares = found.groupby(KEYS, sort=False)["solved"].mean().reset_index()
     chosen = shares.loc[shares.groupby("k", sort=True)["solved"].idxmax(), KEYS]
     return [Setting(int(r.n), int(r.k), r.smoothing, r.c1, r.step, int(r.updates)) for r in chosen.itertuples()]
+
+
+def closer(found: pd.DataFrame) -> list[Setting]:
+    """Settings around the best of every k that solves some pairs of a map, but not all: other smoothings, a shorter
+    step, and four times the updates."""
+    share = found.groupby(KEYS)["solved"].mean().groupby("k").max()
+    near = [one for one in best_settings(found) if 0 < share[one.k] < 1]
+    return [
+        replace(one, smoothing=round(factor * one.smoothing, 4), step=step, updates=4 * one.updates)
+        for one in near for factor in (0.8, 1.0, 1.25) for step in (one.step / 2, one.step)
+    ]  # fmt: skip
 
 
 def confirm(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
@@ -184,48 +201,73 @@ def success_table(found: pd.DataFrame) -> pd.DataFrame:
 def anatomy(setting: Setting, pairs: int, seed: int) -> pd.DataFrame:
     """Descent on the whole risk and on its label-free part alone, from the same starts; one row per pair.
 
-    Columns: ``solved``; of the end of descent on the whole risk ``risk``, ``pull`` (length of the gradient), ``bend``
-    (smallest curvature), ``blind_pull`` (length of the label-free gradient) and ``sharpest`` (largest attention of any
-    head); and ``blind_sharpest``, the same at the end of descent on the label-free part.
+    Columns: ``solved``, ``risk`` and ``sharpest`` (largest attention of any head) at the end of descent on the whole
+    risk; ``blind_sharpest``, the last at the end of descent on the label-free part; and of the place to which
+    :func:`settle` brings the heads from there ``fall`` (of the risk), ``growth`` (of the longest head), ``pull``
+    (length of the gradient), ``bend`` (smallest curvature) and ``blind_pull`` (length of the label-free gradient).
     """
     tasks, seeds = mixed_sets(setting.n, setting.k, pairs, seed), range(seed, seed + pairs)
     risk = PopulationRisk(tasks, "squared_hinge", 1.0, setting.smoothing, accuracy=1e-3)
     start, step = initial_directions(seeds, setting.k) * setting.n / setting.c1, torch.full((pairs,), setting.step)
     blind = risk.forces()[0]
     ends, alone = (descend(part, start, step, setting.updates)[-1] for part in (risk, blind))
-    bends = torch.linalg.eigvalsh(hessians(risk, ends))[:, 0]
+    rest = settle(risk, ends)
     heads, blind_heads = (soft_attention(s, setting.n, 1.0) for s in (ends, alone))
     found = {
         **asdict(setting), "seed": seeds, "solved": solved(heads, tasks), "risk": risk(ends),
-        "pull": gradient(risk, ends).flatten(1).norm(dim=1), "bend": bends,
-        "blind_pull": gradient(blind, ends).flatten(1).norm(dim=1),
-        "sharpest": heads.amax((1, 2)), "blind_sharpest": blind_heads.amax((1, 2)),
+        "sharpest": heads.amax((1, 2)), "blind_sharpest": blind_heads.amax((1, 2)), "fall": risk(ends) - risk(rest),
+        "growth": rest.norm(dim=2).amax(1) - ends.norm(dim=2).amax(1),
+        "pull": gradient(risk, rest).flatten(1).norm(dim=1),
+        "bend": torch.linalg.eigvalsh(hessians(risk, rest))[:, 0],
+        "blind_pull": gradient(blind, rest).flatten(1).norm(dim=1),
     }  # fmt: skip
     return pd.DataFrame(found)
+
+
+def settle(risk: SeriesRisk, heads: Tensor, steps: int = 60, length: float = 0.5) -> Tensor:
+    """Newton's method down from every row: steps of at most this length, by the curvatures' absolute values.
+
+    It comes to rest at a minimum where descent would take very long, and runs away where there is none.
+    """
+    for _ in range(steps):
+        curvatures, axes = torch.linalg.eigh(hessians(risk, heads))
+        along = (axes.mT @ gradient(risk, heads).flatten(1).unsqueeze(2)).squeeze(2)
+        step = (axes @ (along / curvatures.abs().clamp_min(1e-9)).unsqueeze(2)).squeeze(2)
+        shorter = (length / step.norm(dim=1, keepdim=True).clamp_min(1e-30)).clamp_max(1)
+        heads = heads - (step * shorter).reshape(heads.shape)
+    return heads
 
 
 def anatomies(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
     """:func:`anatomy` of every setting, with how each run ended.
 
     ``melted``: descent on the label-free part alone leaves no head with more than a quarter of its attention on one
-    position. ``end`` is ``solved``, or of the others ``sharp trap`` or ``soft trap`` (at rest with no direction of
-    descent, some head sharp or none), or ``on the way``.
+    position. ``end`` is how :func:`how_it_ended` has it.
     """
     found = pd.concat([anatomy(setting, pairs, seed) for setting in settings], ignore_index=True)
     return found.assign(melted=found["blind_sharpest"] < MELTED, end=how_it_ended(found))
 
 
 def how_it_ended(found: pd.DataFrame) -> np.ndarray:
-    """``solved``, ``sharp trap``, ``soft trap`` or ``on the way``, for every row."""
-    at_rest = (found["pull"] < REST) & (found["bend"] > UNSTABLE)
+    """``solved``; or ``sharp trap`` or ``soft trap``, a strict minimum, some head sharp or none; or ``outward``, a
+    valley in which the heads grow and the risk hardly falls; or ``on the way``; for every row."""
+    trap = (found["pull"] < STILL) & (found["bend"] > STRICT)
     kinds = np.where(found["sharpest"] < MELTED, "soft trap", "sharp trap")
-    return np.where(found["solved"], "solved", np.where(at_rest, kinds, "on the way"))
+    outward = (found["growth"] > 1) & (found["fall"] < 0.01 * found["risk"])
+    rest = np.where(trap, kinds, np.where(outward, "outward", "on the way"))
+    return np.where(found["solved"], "solved", rest)
 
 
-def trapped(found: pd.DataFrame) -> Rate:
-    """How many of the runs that are not solved rest in a trap of the whole risk."""
-    lost = found[~found["solved"]]
-    return rate(lost["end"] != "on the way") if len(lost) else Rate(0, 0, 0.0, 1.0)
+def lost(found: pd.DataFrame, *ends: str) -> Rate:
+    """How many of the runs that are not solved ended in one of these ways."""
+    failed = found[~found["solved"]]
+    return rate(failed["end"].isin(ends)) if len(failed) else Rate(0, 0, 0.0, 1.0)
+
+
+def blind_traps(found: pd.DataFrame) -> Rate:
+    """How many of the traps are resting places of the label-free part alone, so that the signal has no say there."""
+    traps = found[found["end"].isin(["sharp trap", "soft trap"])]
+    return rate(traps["blind_pull"] < 1e-6) if len(traps) else Rate(0, 0, 0.0, 1.0)
 
 
 def ends(found: pd.DataFrame) -> pd.DataFrame:
@@ -236,8 +278,9 @@ def ends(found: pd.DataFrame) -> pd.DataFrame:
 def uniform_bend(n: int, k: int, smoothing: float) -> float:
     r"""Curvature of the label-free part at uniform attention, for heads that move together.
 
-    To second order that part is :math:`\frac18 E A''(u') \sum_j (c_j - k/n)^2`, u' the sum of n - 2 positions: above 0 heads that let go of all
-    positions are held there, below 0 they are not. Heads that move apart leave c, and this part, unchanged.
+    To second order that part is :math:`\frac18 E A''(u') \sum_j (c_j - k/n)^2`, with u' the sum of n - 2 positions:
+    above 0 heads that let go of all positions are held there, below 0 they are not. Heads that move apart leave c, and
+    this part, unchanged.
     """
     blind = PopulationRisk(Parity(n, range(1, k + 1)), "squared_hinge", 1.0, smoothing, accuracy=1e-3).forces()[0]
     hessian = hessians(blind, torch.zeros(1, k, 2, dtype=torch.float64), 1e-3)[0]
@@ -461,16 +504,34 @@ def certified() -> pd.DataFrame:
 
 
 def certificate_table(found: pd.DataFrame) -> pd.DataFrame:
-    """The certified traps as a page shows them."""
-    rows = [
-        {
-            "n": r.n, "B": f"{{{r.bits.replace(' ', ', ')}}}", "b": r.smoothing, "c1": r.c1, "radius": r.radius,
+    """The certified traps as a page shows them: a column each, with the centre's coordinates."""
+    columns = {}
+    for r in found.itertuples():
+        trap = TRAPS[r.trap]
+        heads = {f"head {i}, a/τ": f"({sine}, {cosine})" for i, (sine, cosine) in enumerate(trap.centre, 1)}
+        columns[f"n = {r.n}, B = {{{r.bits.replace(' ', ', ')}}}"] = {
+            "smoothing b": trap.smoothing, "c1": trap.c1, **heads, "radius of the ball": trap.radius,
             "risk in the ball": f"{r.risk_low:.4f} to {r.risk_high:.4f}",
             "curvature": f"{r.curvature_low:.4f} to {r.curvature_high:.4f}",
             "gradient at the centre": f"below {np.ceil(1e16 * r.gradient):.0f}·10⁻¹⁶", "steps up to": f"{r.step:.2f}",
-        }
-        for r in found.itertuples()
-    ]  # fmt: skip
+            "chance of a start in it": f"above 10{format(math.floor(math.log10(r.chance))).translate(RAISED)}",
+        }  # fmt: skip
+    return pd.DataFrame(columns).fillna("").rename_axis("").reset_index()
+
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def map_table(found: pd.DataFrame) -> pd.DataFrame:
+    """Solved pairs of a map for every k and smoothing, all c1 and steps together: bits apart and with neighbours, and
+    runs whose steps stay below the limit of stability or not."""
+    sides = {"bits apart": ~found["neighbours"], "neighbours": found["neighbours"]}
+    pace = {"short steps": found["stability"] < 1, "steps that overshoot": found["stability"] >= 1}
+    rows = []
+    for (k, b), part in found.groupby(["k", "smoothing"]):
+        cells = {f"{side}, {steps}": part.loc[near & calm, "solved"]
+                 for side, near in sides.items() for steps, calm in pace.items()}  # fmt: skip
+        rows.append({"k": k, "b": b} | {name: f"{int(s.sum())} of {len(s)}" for name, s in cells.items()})
     return pd.DataFrame(rows)
 
 
@@ -501,6 +562,16 @@ def judge_convergence(confirmed: pd.DataFrame, threshold: float = 0.5) -> Verdic
     lost = ", ".join(str(k) for k in found if k not in passing)
     instead = f"{works}; for k = {lost} no setting tried passes" if works else "nothing was found to in these settings"
     return Verdict("narrower range" if passing else "fails", "measured", numbers, instead)
+
+
+def judge_any_k(confirmed: pd.DataFrame, threshold: float = 0.5) -> Verdict:
+    """Remark 10, training works for any k, from :func:`confirm`: by the k with the lowest rate at its best setting."""
+    found = {int(k): rate(part["solved"]) for k, part in confirmed.groupby("k")}
+    worst = min(found.values(), key=lambda one: one.share)
+    as_stated = "holds" if worst.low > threshold else "fails" if worst.high < threshold else "open"
+    works = [str(k) for k, share in found.items() if share.low > threshold]
+    instead = f"for k = {' and '.join(works)}" if works and as_stated != "holds" else ""
+    return Verdict(as_stated, "measured", {f"k = {k}, best setting": share for k, share in found.items()}, instead)
 
 
 def judge_rate(floors: pd.DataFrame, descent: pd.DataFrame) -> Verdict:

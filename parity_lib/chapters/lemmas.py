@@ -456,8 +456,8 @@ def judge_conflicts(shares: pd.DataFrame) -> Verdict:
     numbers = {f"temperature {name}": float(value) for name, value in medians.items()}
     if shares["share"].max() == 0:
         return Verdict("holds", "exact", numbers)
-    return Verdict("fails", "exact", numbers, "about half of all pairs point against each "
-                   "other, and an input always against its complement where both losses slope the same way")  # fmt: skip
+    return Verdict("fails", "exact", numbers, "about half of all pairs point against each other, and an "
+                   "input always against its complement where both losses slope the same way")  # fmt: skip
 
 
 def judge_constant(found: pd.DataFrame, lemma: str) -> Verdict:

@@ -508,35 +508,6 @@ def soft_solutions(frame: pd.DataFrame) -> pd.DataFrame:
 # Verdicts
 
 
-def judge_any_k(frame: pd.DataFrame, threshold: float = 0.5) -> Verdict:
-    """Remark 10, training works for any k, from :func:`sweep_k`: by the least of the rates over k.
-
-    The theorem leaves the smoothing open, so at every k the better of the smoothings tried counts.
-    """
-    stated = frame[frame["recipe"] == "theory"]
-    best = {}
-    for k, group in stated.groupby("k"):
-        found = [rate(part["committed"]) for _, part in group.groupby("smoothing")]
-        best[int(k)] = max(found, key=lambda r: r.share)
-    others = {
-        str(name): min((rate(part["committed"]) for _, part in group.groupby("k")), key=lambda r: r.share)
-        for name, group in frame[frame["recipe"] != "theory"].groupby("recipe", sort=False)
-    }
-    worst = min(best.values(), key=lambda r: r.share)
-    as_stated = "holds" if worst.low > threshold else "fails" if worst.high < threshold else "open"
-    works = [str(k) for k, found in best.items() if found.low > threshold]
-    instead = []
-    if as_stated != "holds":
-        instead += [f"k = {' and '.join(works)} with a suitable smoothing"] if works else []
-        instead += [f"every k tried {WORDS[name]}" for name, found in others.items() if found.low > threshold]
-    numbers: dict[str, Rate] = {f"as stated, k = {k}": found for k, found in best.items()}
-    numbers |= {f"{name}, worst k": found for name, found in others.items()}
-    return Verdict(as_stated, "measured", numbers, "; ".join(instead))
-
-
-WORDS = {"figure2-signed": "with the authors' loss and Adam", "repaired": "with heads that sample"}
-
-
 def judge_soft_to_hard(counterexample: dict[str, float], solutions: pd.DataFrame) -> Verdict:
     """Proposition 21: proved once n and 1 count as neighbours (dossier, Proposition 21), and not as printed.
 

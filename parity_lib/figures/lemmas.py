@@ -19,12 +19,12 @@ from .style import (
     STATED,
     curves,
     drawing,
+    finding,
     heat,
     is_narrow,
     label_lines,
     medians,
     panels,
-    percent,
     say,
     success_lines,
     ticks_at,
@@ -33,16 +33,17 @@ from .style import (
 
 @drawing
 def window(found: pd.DataFrame) -> Figure:
-    """Solved pairs against smoothing, a line for every n: how the window moves."""
+    """Solved pairs against smoothing, a line for every n, bits apart and with neighbours: how the window moves."""
     frame = found.assign(name="n = " + found["n"].astype(str))
     colours = dict(zip(frame["name"].unique(), SERIES, strict=False))
     fig = curves(success_lines, frame, "smoothing", "solved", colours, hue="name", log="x", xlabel="smoothing b",
-                 ylabel="solved, % of pairs")  # fmt: skip
-    largest = percent(found, "solved").groupby(["n", "smoothing"])["solved"].mean().groupby("n").max()
-    closing = largest[largest < 50].index
-    tail = f", and none from n = {closing.min()} on" if len(closing) else ""
-    fig.axes[0].set_title(f"Two bits: a window of smoothings{tail}")
-    return fig
+                 ylabel="solved, % of pairs", panel="neighbours",
+                 titles={False: "bits apart", True: "neighbours"})  # fmt: skip
+    largest = found.groupby(["neighbours", "n", "smoothing"])["solved"].mean().groupby(["neighbours", "n"]).max()
+    apart, near = (largest[side] if side in largest else pd.Series([0.0]) for side in (False, True))
+    holds = apart.iloc[0] > 0.9 > 0.7 > apart.iloc[-1] and near.min() > 0.9
+    text = "Two bits: as n grows, fewer sets pass the window, neighbours still do"
+    return finding(fig, holds, text, "Two bits: a window of smoothings")
 
 
 @drawing

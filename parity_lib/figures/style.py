@@ -382,6 +382,15 @@ def ticks_at(axis: Axis, values: Iterable[float]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
+def boxed(title: str, frame: pd.DataFrame, note: str) -> HTML:
+    """A table in a box of the page, with what follows from it."""
+    from IPython.display import HTML
+
+    table = frame.to_html(index=False, border=0, classes="table")
+    inside = f'<p class="admonition-title">{escape(title)}</p>{table}<p>{escape(note)}</p>'
+    return HTML(f'<div class="admonition important">{inside}</div>')
+
+
 def folded(title: str, frame: pd.DataFrame) -> HTML:
     """A table behind its title, to be opened by a reader who wants to look something up."""
     from IPython.display import HTML

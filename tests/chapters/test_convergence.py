@@ -9,7 +9,10 @@ from gradients import random_heads, value_and_gradient
 from parity_lib import EnumeratedRisk, Parity, PopulationRisk, soft_attention, train
 from parity_lib.attention import aligned_directions, positional_code
 from parity_lib.chapters import convergence
+from parity_lib.chapters.certificate import TRAPS
 from parity_lib.chapters.convergence import Setting, angle_landscape, descend, parity_terms, stability
+from parity_lib.chapters.lemmas import gradient
+from parity_lib.evidence import wilson
 from parity_lib.risk import aligned_hard_risk
 from parity_lib.training import initial_directions
 
@@ -79,7 +82,7 @@ def test_the_best_setting_of_every_k_is_confirmed_on_other_pairs():
     settings = convergence.grid(20, [1, 2], [0.1, 0.2], [1.0, 2.0], [8.0, 40.0], 100)
     assert len(settings) == 2 * 2 * 2 + 2 * 2 and len(set(settings)) == len(settings)
     wide = convergence.window([20, 40], [0.1], 2, 8.0, 100)
-    assert [s.step for s in wide] == [8.0, 16.0]
+    assert [(s.step, s.updates) for s in wide] == [(8.0, 100), (16.0, 400)]
 
 
 def test_the_label_free_part_alone_melts_two_heads_where_the_recipe_works_and_not_where_it_fails():
@@ -196,17 +199,64 @@ def test_no_run_of_a_map_is_below_the_proved_floor():
 
 def test_runs_that_fail_are_sorted_by_how_they_end():
     rows = [
-        (True, 0.0, 1.0, 0.9),
-        (False, 0.0, 1.0, 0.9),
-        (False, 0.0, 1.0, 0.1),
-        (False, 0.0, -1.0, 0.9),
-        (False, 1, 1, 0.9),
+        (True, 0.0, 1.0, 0.9, 0.0, 0.0, 0.0),
+        (False, 0.0, 1.0, 0.9, 0.0, 0.0, 0.0),
+        (False, 0.0, 1.0, 0.1, 0.0, 0.0, 1.0),
+        (False, 0.0, -1.0, 0.9, 0.0, 0.0, 0.0),  # a saddle
+        (False, 1e-6, 1e-7, 0.9, 1e-4, 15.0, 0.0),
+        (False, 1e-6, 1e-7, 0.9, 0.5, 15.0, 0.0),
+        (False, 1, 1, 0.9, 0.0, 0.0, 0.0),
     ]
-    found = pd.DataFrame(rows, columns=["solved", "pull", "bend", "sharpest"]).assign(k=2, smoothing=0.1)
+    columns = ["solved", "pull", "bend", "sharpest", "fall", "growth", "blind_pull"]
+    found = pd.DataFrame(rows, columns=columns).assign(k=2, smoothing=0.1, risk=1.5)
     found["end"] = convergence.how_it_ended(found)
-    assert found["end"].tolist() == ["solved", "sharp trap", "soft trap", "on the way", "on the way"]
-    assert (convergence.trapped(found).successes, convergence.trapped(found).trials) == (2, 4)
-    assert convergence.ends(found)["on the way"].tolist() == [2]
+    assert found["end"].tolist() == ["solved", "sharp trap", "soft trap", "on the way", "outward", *["on the way"] * 2]
+    assert convergence.lost(found, "sharp trap", "soft trap") == wilson(2, 6)
+    assert convergence.lost(found, "outward") == wilson(1, 6)
+    assert convergence.blind_traps(found) == wilson(1, 2)
+    assert convergence.ends(found)["on the way"].tolist() == [3]
+
+
+def test_newtons_method_settles_in_a_certified_trap_and_runs_on_where_there_is_none():
+    trap = TRAPS["two bits"]
+    risk = PopulationRisk(Parity(trap.n, trap.bits), "squared_hinge", 1.0, float(trap.smoothing))
+    centre = torch.tensor([[[float(part) for part in head] for head in trap.centre]], dtype=torch.float64)
+    rest = convergence.settle(risk, centre + 0.1)
+    assert (rest - centre).norm() < 1e-3 and gradient(risk, rest).norm() < convergence.STILL
+    one = PopulationRisk(Parity(8, (1,)), "squared_hinge", 1.0, 0.0)  # its least risk is at infinity
+    head = 5 * initial_directions([3], 1)
+    assert convergence.settle(one, head).norm() > head.norm() + 3
+
+
+def test_the_search_goes_on_around_the_best_cell_where_some_pairs_are_solved():
+    rows = [
+        {"n": 20, "k": k, "smoothing": b, "c1": 1.0, "step": 8.0, "updates": 100, "solved": solved}
+        for k, counts in {1: (1, 1), 2: (0, 1), 3: (0, 0)}.items() for b, solved in zip((0.1, 0.2), counts, strict=True)
+        for solved in (bool(solved), bool(solved) and k != 2)
+    ]  # fmt: skip
+    near = convergence.closer(pd.DataFrame(rows))
+    assert {one.k for one in near} == {2} and len(near) == 6
+    assert {one.smoothing for one in near} == {0.16, 0.2, 0.25} and {one.step for one in near} == {4.0, 8.0}
+    assert {one.updates for one in near} == {400}
+
+
+def any_k(**solved):
+    rows = [{"k": int(k[1:]), "solved": i < count} for k, count in solved.items() for i in range(40)]
+    return convergence.judge_any_k(pd.DataFrame(rows))
+
+
+def test_any_k_is_judged_by_the_hardest_k_at_its_best_setting():
+    assert any_k(k1=40, k2=38).as_stated == "holds"
+    verdict = any_k(k1=40, k2=38, k3=10, k4=0)
+    assert (verdict.as_stated, verdict.kind, verdict.instead) == ("fails", "measured", "for k = 1 and 2")
+    assert verdict.numbers["k = 4, best setting"] == wilson(0, 40)
+    assert any_k(k1=40, k2=20).as_stated == "open"
+
+
+def test_the_map_tells_neighbours_and_steps_that_overshoot_apart():
+    rows = [(2, 0.1, True, 0.5, True), (2, 0.1, False, 0.5, False), (2, 0.1, False, 1.5, True)]
+    found = pd.DataFrame(rows, columns=["k", "smoothing", "neighbours", "stability", "solved"])
+    assert convergence.map_table(found).iloc[0, 2:].tolist() == ["0 of 1", "1 of 1", "1 of 1", "0 of 0"]
 
 
 def test_one_head_falls_like_one_over_t():

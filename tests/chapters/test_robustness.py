@@ -222,36 +222,6 @@ def test_counts_are_a_table_of_k_of_n_in_the_order_of_the_frame():
     assert robustness.success(frame, a="y") == wilson(1, 2)
 
 
-def by_k_frame(counts, of=40):
-    """Success by (recipe, smoothing, k): a frame of so many committed of ``of``."""
-    rows = [
-        {"recipe": recipe, "smoothing": b, "k": k, "committed": i < successes}
-        for (recipe, b, k), successes in counts.items()
-        for i in range(of)
-    ]
-    return pd.DataFrame(rows)
-
-
-STALLS = {("theory", 0.01, 1): 40, ("theory", 0.2, 1): 40, ("theory", 0.01, 2): 1, ("theory", 0.2, 2): 40}
-
-
-def test_any_k_holds_where_the_better_smoothing_works_for_every_k():
-    verdict = robustness.judge_any_k(by_k_frame(STALLS))
-    assert (verdict.as_stated, verdict.kind, verdict.instead) == ("holds", "measured", "")
-
-
-def test_any_k_fails_where_no_smoothing_works_and_says_what_does():
-    counts = STALLS | {("theory", 0.01, 3): 0, ("theory", 0.2, 3): 2, ("figure2-signed", 0.01, 3): 18}
-    verdict = robustness.judge_any_k(by_k_frame(counts | {("repaired", 0.01, 3): 40}))
-    assert verdict.as_stated == "fails"
-    assert verdict.instead == "k = 1 and 2 with a suitable smoothing; every k tried with heads that sample"
-    assert verdict.numbers["as stated, k = 3"] == wilson(2, 40)
-
-
-def test_any_k_is_open_in_between():
-    assert robustness.judge_any_k(by_k_frame(STALLS | {("theory", 0.2, 3): 20})).as_stated == "open"
-
-
 def solutions(**kinds):
     rows = [{"kind": kind, "proper": proper} for kind, values in kinds.items() for proper in values]
     return pd.DataFrame(rows)

@@ -217,6 +217,8 @@ def _check_output(root: Path, folder: Path) -> None:
     from .parameters import ParameterError
 
     inside = folder.resolve()
+    if root.is_relative_to(inside) and inside != root:
+        raise ParameterError(f"--output {folder} holds the checkout itself, choose a folder below build or elsewhere")
     if inside.is_relative_to(root) and not inside.is_relative_to(root / "build"):
         raise ParameterError(f"--output {folder} lies among the sources, choose a folder below build or elsewhere")
     books = [root / "build" / path.stem for path in (root / "profiles").glob("*.yml")]

@@ -16,6 +16,7 @@ from .. import progress
 from ..evidence import rates, write_whole
 from .display import say
 from .parameters import ParameterError, check_parameters, parse_overrides, unknown
+from .runner import caches
 from .workflow import BuildError, find_notebook
 
 CHART = "robustness"  # the chapter whose chart it is
@@ -33,6 +34,7 @@ def run_race(
     values = check_parameters(notebook, parse_overrides(notebook, texts))
     setting = {name: values[name] for name in SETTING}
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: these tensors are small
+    os.environ.setdefault("MPLCONFIGDIR", caches(root)["MPLCONFIGDIR"])
     from ..chapters import race
     from ..figures.race import success
     from ..figures.style import use_style

@@ -36,7 +36,7 @@ from .runner import caches, plain
 
 VANISHED = "its job ended and left no reason; most often that is a kill, for want of memory or time"
 NAME = re.compile(r"[A-Za-z0-9][\w-]*")
-RESERVED = {"run", "race", "studies", "store", "cache", "ipython", "jupyter", "matplotlib", "numba", "lib", "tmp", "temp"}
+RESERVED = {"run", "race", "studies", "store", "cache", "ipython", "jupyter", "matplotlib", "numba", "lib", "tmp"}
 """Names below ``build/`` that are for something else than a profile."""
 ADDRESS = "https://github.com/parity-lib/parity-lib"
 

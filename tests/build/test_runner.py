@@ -180,7 +180,7 @@ def test_neighbours_are_asked_for_before_anything_runs() -> None:
     for bits in ([1, 5, 9], [1, 2, 3]):
         with pytest.raises(ParameterError, match="neighbour_bits must contain exactly one pair of neighbours, got"):
             check_parameters(notebook, {"neighbour_bits": bits})
-    assert check_parameters(notebook, {"neighbour_bits": [1, 5, 20]})["neighbour_bits"] == [1, 5, 20]  # round the circle
+    assert check_parameters(notebook, {"neighbour_bits": [1, 5, 20]})["neighbour_bits"] == [1, 5, 20]  # a circle
 
 
 def test_a_parameter_given_twice_is_refused(notebook: Path) -> None:

@@ -17,7 +17,15 @@ from filelock import FileLock
 from parity_lib.build.parameters import ParameterError
 from parity_lib.build.runner import CACHES
 from parity_lib.build.workflow import (
-    RESERVED, check_profile, find_root, library, load_profile, pages, pick, shortest_first, stale,
+    RESERVED,
+    check_profile,
+    find_root,
+    library,
+    load_profile,
+    pages,
+    pick,
+    shortest_first,
+    stale,
 )  # fmt: skip
 
 INDEX = "build/book/html/index.html"
@@ -228,14 +236,14 @@ def test_names_are_names(tmp_path: Path) -> None:
 def test_a_profile_is_not_called_like_another_folder_of_the_build(tmp_path: Path, name: str) -> None:
     (tmp_path / "profiles").mkdir()
     (tmp_path / f"profiles/{name}.yml").write_text("runs: {alpha: {}}\n")
-    with pytest.raises(ParameterError, match=f"profile {name}: build/{name} is for something else, choose another name"):
+    with pytest.raises(ParameterError, match=f"profile {name}: build/{name} is for something else"):
         load_profile(tmp_path, name)
 
 
 def test_the_libraries_of_a_build_leave_nothing_in_the_home(checkout: Checkout, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    variables = {name: "" for name in CACHES} | {"HOME": str(home)}
+    variables = dict.fromkeys(CACHES, "") | {"HOME": str(home)}
     done = checkout.parity("book", "--cores", "2", **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(str(path.relative_to(home)) for path in home.rglob("*")) == []

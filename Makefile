@@ -16,30 +16,33 @@ export PIP_CONSTRAINT = constraints.txt
 export PIP_BUILD_CONSTRAINT = constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf test lint bench clean
+.PHONY: help book pdf test lint bench clean sound
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
 
-book: $(STAMP)  ## run the notebooks that are not up to date, build the book, print its path
+book: sound  ## run the notebooks that are not up to date, build the book, print its path
 	@$(BIN)/parity book --profile $(PROFILE) $(if $(CORES),--cores $(CORES))
 
 pdf: book  ## print the whole book into one PDF (needs Chromium), print its path
 	@$(BIN)/parity pdf --profile $(PROFILE)
 
-test: $(STAMP)  ## run every test (builds the book in the smoke profile first if it is not up to date)
+test: sound  ## run every test (builds the book in the smoke profile first if it is not up to date)
 	@$(BIN)/python -m pytest -n $(or $(CORES),3) --dist loadgroup
 
-lint: $(STAMP)  ## check style, types, and that imports go down only
+lint: sound  ## check style, types, and that imports go down only
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(STAMP)  ## measure speed and memory against their targets
+bench: sound  ## measure speed and memory against their targets
 	@$(BIN)/python benchmarks/run.py
 
 clean:  ## remove everything that was generated, the virtual environment included
 	rm -rf build _build .venv
+
+sound: $(STAMP)
+	@test -x $(BIN)/parity && $(BIN)/python -c 'import click, parity_lib' 2>/dev/null || { echo '.venv is damaged: say make clean, then the same again' >&2; exit 1; }
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and $(PYTHON) is %d.%d: say make PYTHON=python3.11" % sys.version_info[:2])'

@@ -22,16 +22,17 @@ def whole(value: Any, name: str, least: int, most: int | None = None) -> int:
     """A whole number as an int, or a ValueError that says what ``name`` must be."""
     if not is_whole(value) or value < least or (most is not None and value > most):
         allowed = f"of at least {least}" if most is None else f"in {least}..{most}"
-        raise ValueError(f"{name} must be a whole number {allowed}, got {value!r}")
+        raise ValueError(f"{name} must be a whole number {allowed}, got {value!r:.80}")
     return int(value)
 
 
 def number(value: Any, name: str, zero: bool = False) -> float:
     """A positive finite number (or ``zero``) as a float, or a ValueError that says what ``name`` must be."""
     given = _scalar(value)
-    found = float(given) if isinstance(given, Real) and not isinstance(given, bool) else math.nan
-    if not (0 < found < math.inf or (zero and found == 0)):
-        raise ValueError(f"{name} must be a {'non-negative' if zero else 'positive'} finite number, got {value!r}")
+    fits = isinstance(given, Real) and not isinstance(given, bool) and given < 1.79e308  # beyond it, an int is no float
+    found = float(given) if fits else math.nan
+    if not (found > 0 or (zero and found == 0)):
+        raise ValueError(f"{name} must be a {'non-negative' if zero else 'positive'} finite number, got {value!r:.80}")
     return found
 
 

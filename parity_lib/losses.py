@@ -47,26 +47,19 @@ class Loss:
         return (plus + minus) / 2, (plus - minus) / 2
 
 
-def _hinge(y: Tensor, p: Tensor) -> Tensor:
-    return (1 - y * p).relu()
-
-
 AnyLoss = str | Loss | Function
 """A name in :data:`LOSSES`, or any function f(label, prediction) of tensors."""
-LOSSES: dict[str, Loss] = {
-    loss.name: loss
-    for loss in (
-        Loss("squared_hinge", "max(0, 1 - y p)^2", lambda y, p: _hinge(y, p) ** 2, kinked=True),  # the paper's
-        Loss("hinge", "max(0, 1 - y p)", _hinge, kinked=True),
-        # What the public code of November 2024 computes, on the paper's scale and on its own: there
-        # labels and head live on {0, 1}, so the head is (1 - p)/2 and the sign of the label flips.
-        Loss("sigmoid_hinge", "1 - y sigmoid(p)", lambda y, p: 1 - y * p.sigmoid(), kinked=False),
-        Loss("sigmoid_hinge_01", "1 + y sigmoid((1 - p)/2)", lambda y, p: 1 + y * ((1 - p) / 2).sigmoid(), False),
-        Loss("tanh", "1 - y tanh(p)", lambda y, p: 1 - y * p.tanh(), kinked=False),
-        Loss("linear", "1 - y p", lambda y, p: 1 - y * p, kinked=False),
-        Loss("logistic", "log(1 + exp(-y p))", lambda y, p: -logsigmoid(y * p), kinked=False),
-    )
-}
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (
+    Loss("squared_hinge", "max(0, 1 - y p)^2", lambda y, p: (1 - y * p).relu() ** 2, kinked=True),  # the paper's
+    Loss("hinge", "max(0, 1 - y p)", lambda y, p: (1 - y * p).relu(), kinked=True),
+    # What the public code of November 2024 computes, on the paper's scale and on its own: there
+    # labels and head live on {0, 1}, so the head is (1 - p)/2 and the sign of the label flips.
+    Loss("sigmoid_hinge", "1 - y sigmoid(p)", lambda y, p: 1 - y * p.sigmoid(), kinked=False),
+    Loss("sigmoid_hinge_01", "1 + y sigmoid((1 - p)/2)", lambda y, p: 1 + y * ((1 - p) / 2).sigmoid(), False),
+    Loss("tanh", "1 - y tanh(p)", lambda y, p: 1 - y * p.tanh(), kinked=False),
+    Loss("linear", "1 - y p", lambda y, p: 1 - y * p, kinked=False),
+    Loss("logistic", "log(1 + exp(-y p))", lambda y, p: -logsigmoid(y * p), kinked=False),
+)}  # fmt: skip
 """Every loss by its name."""
 
 
@@ -80,13 +73,18 @@ def find_loss(loss: AnyLoss) -> Loss:
 
 
 def checked(function: Callable[..., Tensor], name: str, form: str, *more: Any) -> Callable[..., Tensor]:
-    """A function of somebody else's, after a trial: tensors of any shape in, one finite number for each entry out."""
+    """A function of somebody else's, after a trial: one finite number for each entry, always the same, nothing else."""
     some = torch.linspace(0, 1, 6, dtype=torch.float64).reshape(2, 3)
+    trials = [[part.clone() for part in ((some,) if more else (1 - 2 * some.round(), some))] for _ in range(3)]
     try:
-        found = function(some, *more) if more else function(1 - 2 * some.round(), some)
+        found, again = (function(*trial, *more) for trial in trials[1:])
     except Exception as error:
         raise ValueError(f"{name} must be a function {form} of tensors; called, it says: {error}") from None
     if not isinstance(found, Tensor) or found.shape != some.shape or not found.isfinite().all():
         given = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
         raise ValueError(f"{name} must be a function {form} with one finite number for each entry, got {given}")
+    changed = any(a._version or not a.equal(b) for trial in trials for a, b in zip(trial, trials[0], strict=True))
+    if changed or not found.equal(again):
+        fault = "changes what it is given, as p *= 2 does" if changed else "gives other numbers at a second call"
+        raise ValueError(f"{name} must be a function {form} of its arguments and nothing else, got one that {fault}")
     return function

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .attention import CODES, position_weights, positional_code, scores, soft_attention
-from .checks import known, number
+from .checks import known, number, whole
 from .kernels.minibatch import Inputs, sum_mean
 from .losses import AnyLoss, find_loss, with_slope
 from .readout import ReadOut, find_readout, zigzag
@@ -85,8 +85,9 @@ class AveragingRisk(Risk):
 
     def of_weights(self, weights: Tensor) -> Tensor:
         """Risk as a function of the position weights c, (..., n) -> (...), none negative, of sum k."""
-        if weights.shape[-1:] != (self.n,):
-            raise ValueError(f"weights must have shape (..., {self.n}), got {tuple(weights.shape)}")
+        if not isinstance(weights, Tensor) or not weights.is_floating_point() or weights.shape[-1:] != (self.n,):
+            given = f"{weights.dtype} {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
+            raise ValueError(f"weights must be a floating-point tensor of shape (..., {self.n}), got {given}")
         slack = torch.finfo(weights.dtype).eps ** 0.5
         if not ((weights >= -slack).all() and ((weights.sum(-1) - self.k).abs() <= slack * self.n).all()):
             raise ValueError(f"weights must be finite, must not be negative and must sum to k = {self.k}")
@@ -144,9 +145,8 @@ class PopulationRisk(SeriesRisk):
             accuracy = (1e-12 if smooth else 1e-5) if accuracy is None else number(accuracy, "accuracy")
             frequencies = max(32, series.needed(accuracy))
             self.over_inputs = bool(series.tail[-1] > accuracy) and 2**n <= MAX_FREQUENCIES
-        elif frequencies not in range(1, MAX_FREQUENCIES + 1):
-            raise ValueError(f"frequencies must be in 1..{MAX_FREQUENCIES}, got {frequencies!r}")
-        super().__init__(task, temperature, code, series.cut(int(frequencies)))
+        frequencies = whole(frequencies, "frequencies", 1, MAX_FREQUENCIES)
+        super().__init__(task, temperature, code, series.cut(frequencies))
         self.error_estimate = 0.0 if self.over_inputs else float(series.tail[self.frequencies])
         if self.over_inputs:
             self.by_weights = EnumeratedRisk(task, loss, temperature, smoothing, code, readout=readout).by_weights

@@ -93,8 +93,7 @@ def fourier_series(loss: Loss, readout: ReadOut, k: int) -> Series:
     spectrum = torch.fft.rfft(periodic)[:, :known] / points
     spectrum[:, 1::2] *= -1  # the grid starts at -T/2
     spectrum[:, 1:] *= 2
-    label_free = spectrum[0].real
-    parity = (spectrum[1] * (-1j) ** k).real
+    label_free, parity = spectrum[0].real, (spectrum[1] * (-1j) ** k).real
     parity[0] = 0
     for part in (label_free, parity):
         part[part.abs() < 1e-17 * float(periodic.abs().max())] = 0  # rounding of the transform

@@ -38,7 +38,10 @@ def _checkout() -> Iterator[Path]:
 
 
 def _leave(reason: object, status: int) -> NoReturn:
-    click.echo(f"error: {reason}" if status == 2 else str(reason), err=True)
+    from .results import printable
+
+    lines = "\n".join(map(printable, str(reason).split("\n")))
+    click.echo(f"error: {lines}" if status == 2 else lines, err=True)
     sys.exit(status)
 
 
@@ -69,11 +72,13 @@ def main() -> None:
 def list_chapters() -> None:
     """Show every notebook: its title and its time here."""
     with _checkout() as root:
+        from .results import printable
+
         notebooks = sorted((root / "notebooks").glob("*.ipynb"))
         width = max((len(path.stem) for path in notebooks), default=0)
         for path in notebooks:
             times = ", ".join(_times(root, path.stem))
-            click.echo(f"{path.stem:{width}}  {_title(path)}" + (f"  ({times})" if times else ""))
+            click.echo(printable(f"{path.stem:{width}}  {_title(path)}" + (f"  ({times})" if times else "")))
 
 
 @main.command(add_help_option=False)
@@ -212,6 +217,8 @@ def _check_output(root: Path, folder: Path) -> None:
     from .parameters import ParameterError
 
     inside = folder.resolve()
+    if root.is_relative_to(inside) and inside != root:
+        raise ParameterError(f"--output {folder} holds the checkout itself, choose a folder below build or elsewhere")
     if inside.is_relative_to(root) and not inside.is_relative_to(root / "build"):
         raise ParameterError(f"--output {folder} lies among the sources, choose a folder below build or elsewhere")
     books = [root / "build" / path.stem for path in (root / "profiles").glob("*.yml")]

@@ -143,11 +143,11 @@ def read_parameters(notebook: Path) -> tuple[Parameter, ...]:
 
 
 def read_cell(source: str) -> tuple[Parameter, ...]:
-    """The parameters of a cell, as papermill sees them; ``ValueError`` for a line that is none."""
+    """The parameters of a cell, as papermill sees them; ``ValueError`` for a line that is none and no comment."""
     from papermill.translators import PythonTranslator
 
     parameters = []
-    for line in filter(str.strip, source.splitlines()):
+    for line in (line for line in source.splitlines() if line.strip() and not line.startswith("#")):
         seen = PythonTranslator.inspect({"source": line})
         try:
             if len(seen) != 1 or line.lstrip() != line:
@@ -197,6 +197,8 @@ def checked(parameters: Iterable[Parameter], overrides: Mapping[str, Any]) -> di
         positions = "n" in values and re.fullmatch("(.+_)?bits", name) and known[name].type == "list[int]"
         if positions and (twice or max(value) > values["n"]):
             raise ValueError(f"{name} must be distinct positions in 1..{values['n']}, got {shown(tuple(value))}")
+        if positions and name == "neighbour_bits" and sum(bit % values["n"] + 1 in value for bit in value) != 1:
+            raise ValueError(f"{name} must contain exactly one pair of neighbours, got {shown(tuple(value))}")
         if twice and known[name].allowed != "[0..1]":  # the bits of an input, which may; a run must not count twice
             raise ValueError(f"{name} must hold each value once, got {shown(tuple(value))}")
     return values
@@ -210,8 +212,12 @@ def check_here() -> None:
     from IPython import get_ipython
 
     names = get_ipython().user_ns
-    cell = re.compile(r"(\w+: [\w\[\]]+ = .*#.*\n?)+")
-    parameters = next((read_cell(source) for source in names["In"] if cell.fullmatch(source)), ())
+    line = r"(\s*|#.*|\w+\s*:.*)"  # blank, a comment, or what declares a name: the rest read_cell judges
+    cell = re.compile(rf"({line}\n)*\w+\s*:.*=.*(\n{line})*")
+    found = [source for source in names["In"] if cell.fullmatch(source.rstrip())]
+    if not found:
+        raise ValueError("check_here found no parameters: run the cell that declares them, one a line, before it")
+    parameters = read_cell(found[-1])
     checked(parameters, {p.name: names[p.name] for p in parameters})
 
 

@@ -1,6 +1,7 @@
 """``parity race``: a user's recipe on the atlas's success chart; two tables and a picture at the end."""
 
 import io
+import math
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ from .. import progress
 from ..evidence import rates, write_whole
 from .display import say
 from .parameters import ParameterError, check_parameters, parse_overrides, unknown
+from .runner import caches
 from .workflow import BuildError, find_notebook
 
 CHART = "robustness"  # the chapter whose chart it is
@@ -32,6 +34,7 @@ def run_race(
     values = check_parameters(notebook, parse_overrides(notebook, texts))
     setting = {name: values[name] for name in SETTING}
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: these tensors are small
+    os.environ.setdefault("MPLCONFIGDIR", caches(root)["MPLCONFIGDIR"])
     from ..chapters import race
     from ..figures.race import success
     from ..figures.style import use_style
@@ -47,12 +50,16 @@ def run_race(
         try:
             with _bars():
                 found = race.run(recipe, **setting)
+            bound = race.error_estimate(recipe, setting["n"], setting["ks"])
         except Exception as error:  # a function of somebody else's may do anything
             said = " ".join(str(error).split())
             raise BuildError(f"{recipe.name}: training stopped, {type(error).__name__}: {said}") from None
         frames.append(found)
         share = f"{found['committed'].sum()} of {len(found)} runs commit"
-        say(f"{recipe.name}: {share}, {time.perf_counter() - started:.1f} s")
+        told = f"error of the risk at most {bound:.1g}"
+        if bound == math.inf:  # as for a loss that jumps
+            told = "but its risk has no error bound, so that its gradients may be wrong: mistrust this line"
+        say(f"{recipe.name}: {share}, {told}, {time.perf_counter() - started:.1f} s")
     frame = pd.concat(frames, ignore_index=True)
     use_style()
     picture = io.StringIO()

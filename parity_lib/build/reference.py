@@ -21,18 +21,27 @@ ALT = (
 def adopt(root: Path) -> None:
     """Make the finished run of the book the reference, in place of the one before.
 
-    A run that lacks a chapter, has other parameters than the notebooks now, or is not of clean commits is refused.
+    A run that lacks a chapter, has other parameters than the notebooks now, or is not of clean commits is refused; so
+    is one that found expensive results of an earlier build in the store, since its times would be too short.
     """
     run, kept = root / "build" / PUBLISHED, root / "reference"
     profile, commits, files = load_profile(root, PUBLISHED), set(), []
+    computed: set[str] = set()
+    reused: dict[str, str] = {}
     for name, overrides in profile.items():
         results, record = read_results(run, name), read_record(run, name)
         if record.parameters != check_parameters(find_notebook(root, name), overrides):
             raise ResultsError(f"{name} ran with other parameters than it has now; build the book again")
         commits.add(str(record.commit))
+        computed |= set(record.computed)
+        reused |= dict.fromkeys(record.reused, name)
         files += [f"results/{name}.json", f"records/{name}.json", *(f"tables/{name}/{t}.csv" for t in results.tables)]
     if not all(re.fullmatch("[0-9a-f]+", commit) for commit in commits):  # what is stale by content was run again
         raise ResultsError(f"a reference must be of clean commits, got {', '.join(sorted(commits))}")
+    earlier = [function for function in reused if function not in computed]
+    if earlier:
+        whence = f"{reused[earlier[0]]} took {earlier[0]} from an earlier build, so that its time is too short"
+        raise ResultsError(f"{whence}; delete build/store and build/{PUBLISHED} and build the book again")
     for part in ("results", "records", "tables"):
         shutil.rmtree(kept / part, ignore_errors=True)
     for place in files:

@@ -25,7 +25,10 @@ LEDGER = "ledger"  # holds what it collected from the others, nothing of its own
 
 
 class ResultsError(ValueError):
-    """Results that cannot be used, said in one sentence."""
+    """Results that cannot be used, said in one sentence that a terminal can be shown."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(printable(sentence))
 
 
 class Decided(BaseModel):
@@ -129,7 +132,7 @@ def read_json(path: Path) -> Any:
 
 
 def _line(error: Exception) -> str:
-    return printable(" ".join(str(error).split())[:200])
+    return " ".join(str(error).split())[:200]
 
 
 def printable(text: str) -> str:

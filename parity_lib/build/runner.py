@@ -29,6 +29,10 @@ from .display import say
 from .parameters import ParameterError, check_parameters
 from .results import LEDGER, checksum, read_json
 
+CACHES = {
+    "MPLCONFIGDIR": "matplotlib", "NUMBA_CACHE_DIR": "numba", "IPYTHONDIR": "ipython",
+    "JUPYTER_RUNTIME_DIR": "jupyter", "XDG_CACHE_HOME": "cache",
+}  # fmt: skip
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -60,7 +64,7 @@ def run_notebook(
     decide : bool
         Whether its verdicts count; if not, its claims are recorded as open.
     key : str
-        What the run depends on, as :func:`parity_lib.build.workflow.key_of` has it.
+        What the run depends on, as :func:`parity_lib.build.workflow.key_of` has it; a run outside a book has none.
 
     Raises
     ------
@@ -86,7 +90,7 @@ def run_notebook(
             _execute(notebook, page, changed, scratch)
         seconds = time.perf_counter() - started
         warned = _clean(page, [scratch, root])
-        if warned and defaults == values:
+        if warned and (key or defaults == values):  # in a book of any size; a reader's own run shows it
             raise UnsoundError(f"its page would show a warning: {warned}")
         _check_results(scratch, name, decide)
         record = {"chapter": name, "parameters": dict(values), "seconds": round(seconds, 1), "key": key}
@@ -114,15 +118,19 @@ def clear_scratch(build: Path, name: str) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
+def caches(root: Path) -> dict[str, str]:
+    """Variables that keep what libraries would leave in the home below ``build/``, unless somebody has set them."""
+    return {name: os.environ.get(name) or str(root / "build" / folder) for name, folder in CACHES.items()}
+
+
 @contextmanager
 def _environment(root: Path, scratch: Path) -> Iterator[None]:
     """What the kernel inherits: this checkout's library, one thread, caches and temporary files below ``build/``."""
     before, folder = dict(os.environ), tempfile.tempdir
     tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("MPLCONFIGDIR", str(root / "build" / "matplotlib"))
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(root / "build" / "numba"))
     os.environ.update(
+        caches(root),
         PYTHONHASHSEED="0",
         PYTHONPATH=os.pathsep.join(filter(None, [str(root), before.get("PYTHONPATH")])),
     )

@@ -3,6 +3,7 @@
 A chapter is compared if it ran with the parameters of the reference; with others, it is *not compared*.
 
 - On the same machine (processor, Python and versions) the same run gives the same bytes: anything else *differs*.
+  Tables that are too large for the reference are compared there by their checksums.
 - On another one rounding differs, and training amplifies it. There, verdicts must be the same; a number agrees to
   :data:`TOLERANCE`, or else is *alike* to :data:`ALIKE`; rates and intervals agree if they overlap; a column of truth
   values is a rate; a column of numbers whose values do not agree is *alike* if a two-sample Kolmogorov-Smirnov test
@@ -19,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..evidence import Rate, rate
-from .results import LEDGER, Record, ResultsError, as_rate, printable, read_record, read_results, read_table
+from .results import LEDGER, Record, ResultsError, as_rate, checksum, printable, read_record, read_results, read_table
 
 TOLERANCE = 1e-6  # what another order of summation moves after hundreds of updates
 ROUNDING = 1e-12  # below this, a float64 result of terms near one is noise
@@ -46,12 +47,13 @@ def verify(run: Path, reference: Path, chapters: Iterable[str] | None = None) ->
         raise ResultsError(f"there are {what} in {os.path.relpath(run)}; run the chapters first, with `make book`")
     if not expected:
         raise ResultsError(f"there are no results in {os.path.relpath(reference)} to compare with")
+    columns = ["chapter", "value", "status", "found", "expected"]
     rows = [
-        {"chapter": name} | row
+        {column: printable(({"chapter": name} | row)[column]) for column in columns}
         for name in names
         for row in (_compare(run, reference, name) if name in expected else _uncompared(run, name, "no reference"))
     ]
-    return pd.DataFrame(rows, columns=["chapter", "value", "status", "found", "expected"])
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _chapters(run: Path) -> list[str]:
@@ -68,14 +70,20 @@ def _compare(run: Path, reference: Path, name: str) -> Iterator[dict[str, str]]:
     exact = _machine(ours) == _machine(theirs)
     lacking = [table for table in read_results(reference, name).tables if not _table(reference, name, table).is_file()]
     found, expected = dict(leaves(run, name, lacking)), dict(leaves(reference, name, lacking))
-    for table in lacking:  # too large to be kept
-        if _table(run, name, table).is_file():
-            row = {"value": f"tables, {table}", "found": "a table", "expected": "too large to be kept"}
+    for table in lacking:  # too large to be kept, but for its checksum
+        file = f"tables/{name}/{table}.csv"
+        ours_is = checksum(_table(run, name, table)) or ours.products.get(file, "")
+        theirs_is = theirs.products.get(file, "") if exact else ""
+        row = {"value": f"tables, {table}", "found": "a table", "expected": "too large to be kept"}
+        if ours_is and theirs_is:
+            row |= {"found": f"checksum {ours_is[:12]}", "expected": f"checksum {theirs_is[:12]}"}
+            yield row | {"status": "same" if ours_is == theirs_is else "differs"}
+        elif ours_is:
             yield row | {"status": "not compared"}
     for place in expected | found:
         pair = found.get(place, _ABSENT), expected.get(place, _ABSENT)
         shown = {"found": _shown(pair[0]), "expected": _shown(pair[1])}
-        yield {"value": printable(", ".join(place)), "status": _status(*pair, exact)} | shown
+        yield {"value": ", ".join(place), "status": _status(*pair, exact)} | shown
 
 
 def _table(run: Path, chapter: str, name: str) -> Path:
@@ -88,7 +96,7 @@ def _machine(record: Record) -> list[Any]:
 
 def _uncompared(run: Path, name: str, why: str) -> Iterator[dict[str, str]]:
     for place, value in leaves(run, name):
-        yield {"value": printable(", ".join(place)), "status": "not compared", "found": _shown(value), "expected": why}
+        yield {"value": ", ".join(place), "status": "not compared", "found": _shown(value), "expected": why}
 
 
 def leaves(run: Path, name: str, leave_out: Iterable[str] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -105,7 +113,8 @@ def leaves(run: Path, name: str, leave_out: Iterable[str] = ()) -> Iterator[tupl
 
 def _walk(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     found = as_rate(value)
-    if isinstance(value, Mapping) and set(value) == {"value", "low", "high"}:
+    interval = isinstance(value, Mapping) and set(value) == {"value", "low", "high"}
+    if interval and all(_is_number(part) for part in value.values()):
         yield place, value
     elif found is None and isinstance(value, dict | list):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
@@ -156,7 +165,7 @@ def _shown(value: Any) -> str:
         return f"{len(value)} values" + (f", median {value.median():.6g}" if numbers else "")
     if isinstance(value, Mapping):
         value = f"{value['value']:.6g} [{value['low']:.3g}, {value['high']:.3g}]"
-    return printable(f"{value:.10g}" if isinstance(value, float) else str(value))[:200]
+    return (f"{value:.10g}" if isinstance(value, float) else str(value))[:200]
 
 
 def counts(found: pd.DataFrame) -> pd.DataFrame:
@@ -177,13 +186,14 @@ def status(found: pd.DataFrame) -> int:
 def answer(found: pd.DataFrame) -> str:
     """The comparison in a sentence."""
     total = counts(found).iloc[-1]
-    left = f"{total['not compared']} values were not compared"
+    one = total["not compared"] == 1
+    left = "1 value was not compared" if one else f"{total['not compared']} values were not compared"
     if total["differs"]:
         differ = "1 value differs" if total["differs"] == 1 else f"{total['differs']} values differ"
         return differ + (f", and {left}." if total["not compared"] else ".")
-    if not total["not compared"]:
-        return "No mismatch: every value was compared."
     compared = total["same"] + total["alike"]
+    if not total["not compared"]:
+        return "No mismatch: every value was compared." if compared else "Nothing was compared: the run has no values."
     return f"What was compared agrees, but {left}." if compared else f"Nothing was compared: {left}."
 
 

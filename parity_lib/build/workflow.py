@@ -32,10 +32,12 @@ from .display import say
 from .display import shown as progress_of
 from .parameters import ParameterError, check_parameters, load_notebook, shown, unknown
 from .results import LEDGER, ResultsError, checksum, read_json, read_record
-from .runner import plain
+from .runner import caches, plain
 
 VANISHED = "its job ended and left no reason; most often that is a kill, for want of memory or time"
 NAME = re.compile(r"[A-Za-z0-9][\w-]*")
+RESERVED = {"run", "race", "studies", "store", "cache", "ipython", "jupyter", "matplotlib", "numba", "lib", "tmp"}
+"""Names below ``build/`` that are for something else than a profile."""
 ADDRESS = "https://github.com/parity-lib/parity-lib"
 
 
@@ -64,6 +66,8 @@ def find_notebook(root: Path, name: str) -> Path:
 def load_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     """``{notebook: {parameter: value}}`` of a profile, names checked, values as YAML gave them."""
     path = pick("profile", profile, (root / "profiles").glob("*.yml"))
+    if profile.lower() in RESERVED:
+        raise ParameterError(f"profile {profile}: build/{profile} is for something else, choose another name")
     loaded = read_yaml(path, f"profile {profile}")
     runs = loaded.get("runs") if isinstance(loaded, dict) else None
     if not isinstance(runs, dict) or not runs:
@@ -316,7 +320,7 @@ def snakemake(snakefile: Path, build: Path, where: list[str], news: Callable[[],
     command += ["--nolock", "--drop-metadata", "--rerun-triggers", "input", "--keep-going", *where]
     root = find_root(snakefile.parent)
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | {"PYTHONPATH": path, "PARITY_LEAVE_WITH_PARENT": "1"}
+    environment = os.environ | caches(root) | {"PYTHONPATH": path, "PARITY_LEAVE_WITH_PARENT": "1"}
     if "--cores" in where:  # here, and not on nodes with disks of their own: what a kill leaves, the next build clears
         (build / "tmp").mkdir(exist_ok=True)
         environment["TMPDIR"] = str(build / "tmp")
@@ -398,7 +402,7 @@ def render(root: Path, build: Path) -> int:
     command += ["--path-output", str(build), "-W", "-n", "--keep-going"]
     log = build / "logs" / "book.log"
     with log.open("w") as stream:
-        done = subprocess.run(command, stdout=stream, stderr=subprocess.STDOUT)
+        done = subprocess.run(command, env=os.environ | caches(root), stdout=stream, stderr=subprocess.STDOUT)
     text = plain(log.read_text(encoding="utf-8")).replace(f"{build / 'src'}{os.sep}", "")
     log.write_text(text, encoding="utf-8")
     html = build / "_build" / "html"

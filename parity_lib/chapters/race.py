@@ -11,6 +11,8 @@ import pandas as pd
 
 from ..checks import known
 from ..recipes import RECIPES, Recipe
+from ..task import Parity
+from ..training import risk_of
 from .robustness import REPAIRED, SIGNED, STATED, counts, on_mixed_sets
 from .store import kept
 
@@ -102,6 +104,15 @@ def run(recipe: Recipe, n: int, ks: Sequence[int], pairs: int, updates: int, dev
     plain = not callable(recipe.loss) and not callable(recipe.head)
     on_sets = on_mixed_sets if plain else on_mixed_sets.__wrapped__  # type: ignore[attr-defined]
     return pd.concat([on_sets(recipe, n, k, pairs, updates, device) for k in ks], ignore_index=True)
+
+
+def error_estimate(recipe: Recipe, n: int, ks: Iterable[int]) -> float:
+    """How far off the exact risk of the recipe may be, at most, for any of those numbers of bits.
+
+    Infinite where there is no bound, as for a loss that jumps; see :class:`parity_lib.risk.PopulationRisk`.
+    """
+    risks = (risk_of([Parity(n, range(1, k + 1))], recipe) for k in ks)  # the bound is the same for all sets of k bits
+    return max(getattr(risk, "error_estimate", 0.0) for risk in risks)
 
 
 @kept

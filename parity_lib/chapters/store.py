@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = __name__.partition(".")[0]
 LIBRARIES = ("torch", "numpy", "scipy", "pandas", "numba")
 KEPT_PER_FUNCTION = 64
+DIGEST = 32  # bytes of the SHA-256 before the content of an entry
 
 enabled = True
 computed: list[str] = []
@@ -187,8 +188,12 @@ def _machine() -> tuple[str, ...]:
 
 def _load(path: Path) -> tuple[bool, Any]:
     try:
-        value = pickle.loads(path.read_bytes())
-    except Exception:  # not there, or not whole: compute it again
+        kept = path.read_bytes()
+        digest, content = kept[:DIGEST], kept[DIGEST:]
+        if hashlib.sha256(content).digest() != digest:
+            return False, None
+        value = pickle.loads(content)
+    except Exception:  # not there, or of a class that is no more: compute it again
         return False, None
     os.utime(path)
     return True, value
@@ -196,7 +201,8 @@ def _load(path: Path) -> tuple[bool, Any]:
 
 def _save(path: Path, value: Any) -> None:
     partial = path.with_suffix(f".{os.getpid()}.partial")
-    partial.write_bytes(pickle.dumps(value))
+    content = pickle.dumps(value)
+    partial.write_bytes(hashlib.sha256(content).digest() + content)
     partial.replace(path)
     entries = sorted(path.parent.glob("*.pickle"), key=lambda entry: entry.stat().st_mtime)
     for old in entries[:-KEPT_PER_FUNCTION]:

@@ -68,7 +68,11 @@ class Inputs:
         return self.span
 
     def x(self, span: Span) -> Tensor:
-        """Those inputs, (rows, examples, n) in {0, 1}."""
+        """Those inputs, (rows, examples, n) in {0, 1}.
+
+        With a ``size`` a GPU is waited for at every batch: only its numbers tell when the walk back into the training
+        set has ended, and a walk of fixed length long enough for any would take more time than the wait.
+        """
         epoch, start, stop = span
         index = torch.arange(start, stop, device=self.keys.device)
         if self.size:  # place in the epoch -> place in the training set -> input

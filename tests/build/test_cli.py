@@ -247,3 +247,14 @@ def test_the_doctor_sees_other_versions_and_a_full_disk(tmp_path: Path, monkeypa
 
 def _nothing(name: str) -> str:
     raise PackageNotFoundError(name)
+
+
+def test_python_dash_m_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "parity_lib", "--version"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("parity, version"), done.stderr
+
+
+def test_an_output_that_holds_the_checkout_is_refused(checkout: Checkout) -> None:
+    for folder in ("/", str(checkout.root.parent)):
+        done = checkout.parity("run", "beta", "--output", folder)
+        assert done.returncode == 2 and f"--output {folder} holds the checkout itself" in done.stderr

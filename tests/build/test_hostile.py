@@ -11,6 +11,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -160,6 +161,7 @@ GENERATOR = torch.Generator()
 SETTINGS: dict[str, Any] = {"name": "x", "about": "x", "loss": "hinge", "optimiser": "adam", "learning_rate": 0.1}
 
 DIRECTIONS = "directions must"
+WEIGHTS = "weights must be a floating-point tensor of shape (..., 20)"
 SEEDS = "seeds must be a count in 1..100000 or a list of whole numbers in 0..2^32 - 1, got"
 DEVICE = "device must be auto, cpu, cuda or cuda:N, got"
 FLOATS = "directions must be a tensor of floating-point numbers, got"
@@ -210,7 +212,9 @@ BAD_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: RISK(HEADS[:, :0]), f"{DIRECTIONS} have shape (..., heads, 2), got (2, 0, 2)"),
     (lambda: RISK(HEADS * NAN), "directions over the temperature 1 must be finite, got nan or inf"),
     (lambda: RISK(HEADS[0, 0]), f"{DIRECTIONS} have shape (..., heads, 2), got (2,)"),
-    (lambda: RISK.of_weights(torch.ones(19)), "weights must have shape (..., 20), got (19,)"),
+    (lambda: RISK.of_weights(torch.ones(19)), f"{WEIGHTS}, got torch.float32 (19,)"),
+    (lambda: RISK.of_weights(torch.ones(20, dtype=torch.int64)), f"{WEIGHTS}, got torch.int64 (20,)"),
+    (lambda: RISK.of_weights(np.full(20, 0.15)), f"{WEIGHTS}, got ndarray"),  # type: ignore[arg-type]
     (lambda: RISK.of_weights(torch.full((20,), NAN)), "weights must be finite, must not be negative and must sum to k"),
     (lambda: PopulationRisk([TASK, SMALL]), "tasks must be one or more parities with the same n and the same number"),
     (lambda: PopulationRisk([]), "tasks must be one or more parities with the same n and the same number of bits"),
@@ -219,12 +223,14 @@ BAD_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: PopulationRisk(TASK, "hindge"), "unknown loss 'hindge'; known: squared_hinge, hinge"),
     (lambda: PopulationRisk(TASK, None), "unknown loss None; known: squared_hinge"),  # type: ignore[arg-type]
     (lambda: PopulationRisk(TASK, temperature=0), "temperature must be a positive finite number, got 0"),
+    (lambda: PopulationRisk(TASK, temperature=10**400), "temperature must be a positive finite number, got 1000"),
     (lambda: PopulationRisk(TASK, smoothing=NAN), "smoothing must be a non-negative finite number, got nan"),
     (lambda: PopulationRisk(TASK, smoothing=1e307), "the loss must be finite at all sums from -1 to 4,"),
     (lambda: PopulationRisk(TASK, code="line"), "unknown positional code 'line'; known: circle, powers"),
     (lambda: PopulationRisk(TASK, accuracy=0), "accuracy must be a positive finite number, got 0"),
-    (lambda: PopulationRisk(TASK, frequencies=0), "frequencies must be in 1..16384, got 0"),
-    (lambda: PopulationRisk(TASK, frequencies=1.5), "frequencies must be in 1..16384, got 1.5"),  # type: ignore
+    (lambda: PopulationRisk(TASK, frequencies=0), "frequencies must be a whole number in 1..16384, got 0"),
+    (lambda: PopulationRisk(TASK, frequencies=1.5), "frequencies must be a whole number in 1..16384, got 1.5"),  # type: ignore
+    (lambda: PopulationRisk(TASK, frequencies=True), "frequencies must be a whole number in 1..16384, got True"),
     (lambda: EnumeratedRisk(Parity(30, (1,))), "enumerating all 2^30 inputs would take 258 GB; PopulationRisk"),
     (lambda: SampledAttentionRisk(TASK, "tanh"), "unknown loss 'tanh' for sampled attention; known: linear"),
     (lambda: SampledAttentionRisk(TASK)(HEADS[:, :2]), "sampled attention needs k = 3 heads, got 2"),

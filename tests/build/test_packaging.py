@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -71,9 +72,12 @@ def test_the_pins_satisfy_the_project_and_fit_every_platform() -> None:
 
 
 def test_conda_brings_python_and_torch_and_pip_the_pins() -> None:
-    python, pip, torch = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    python, pip, *rest = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     assert python == f"python={PROJECT['requires-python'].removeprefix('>=')}" and pip == "pip"
-    assert torch == f"pytorch-cpu={pins()['torch']}"  # which pip then finds in place
+    brought = dict(entry.split("=") for entry in rest)
+    assert set(brought) == {"pytorch-cpu", "pandas", "seaborn"}
+    assert all(pins()[name.removeprefix("py").removesuffix("-cpu")] == found for name, found in brought.items())  # so
+    # that pip then finds them in place
     script = (ROOT / "postBuild").read_text()
     assert "PIP_CONSTRAINT=constraints.txt" in script and "-e '.[binder]'" in script and "--extra-index" not in script
 
@@ -91,6 +95,10 @@ def test_the_container_is_that_of_binder_and_both_open_a_notebook_that_is_there(
     lines = (ROOT / ".devcontainer/devcontainer.json").read_text().splitlines()
     container = json.loads("\n".join(line for line in lines if not line.startswith("//")))
     assert {"environment.yml", "postBuild"} <= set(container["onCreateCommand"].split())
+    name = yaml.safe_load((ROOT / "environment.yml").read_text())["name"]  # never base, whose Python is the image's
+    assert "env create" in container["onCreateCommand"] and f"--name {name} " in container["onCreateCommand"]
+    chosen = container["customizations"]["vscode"]["settings"]["python.defaultInterpreterPath"]
+    assert chosen == f"/opt/conda/envs/{name}/bin/python"
     opened = container["customizations"]["codespaces"]["openFiles"]
     assert all((ROOT / notebook).is_file() for notebook in opened)
     assert f'"/lab/tree/{opened[0]}"' in (ROOT / "jupyter_lab_config.py").read_text()
@@ -167,3 +175,12 @@ def test_no_large_and_no_generated_file_is_kept() -> None:
     paths = [Path(name) for name in listed.split("\0") if (ROOT / name).is_file() and name]
     assert [path for path in paths if (ROOT / path).stat().st_size > 1_000_000] == []
     assert [path for path in paths if path.parts[0] in ("build", "_build", ".venv")] == []
+
+
+def test_a_damaged_environment_is_one_sentence(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "constraints.txt", "Makefile"):
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/.installed").touch()
+    done = subprocess.run(["make", "book"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith(".venv is damaged: say make clean, then the same again\n")

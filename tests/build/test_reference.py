@@ -125,6 +125,21 @@ def test_a_run_that_is_not_whole_is_no_reference(
     assert not (finished / "reference").exists()
 
 
+def test_results_of_an_earlier_build_are_no_reference(finished: Path) -> None:
+    """Their times are not in its records; those that another chapter of the same build computed are."""
+    paths = {name: finished / f"build/book/records/{name}.json" for name in ("figure2", "ledger")}
+
+    def note(name: str, **lists: list[str]) -> None:
+        paths[name].write_text(json.dumps(json.loads(paths[name].read_text()) | lists))
+
+    note("ledger", reused=["figure2.trained"])
+    with pytest.raises(ResultsError, match=r"ledger took figure2\.trained from an earlier build"):
+        adopt(finished)
+    assert not (finished / "reference").exists()
+    note("figure2", computed=["figure2.trained"])
+    adopt(finished)
+
+
 def test_a_readme_without_a_place_for_results_is_refused(finished: Path) -> None:
     adopt(finished)
     (finished / "README.md").write_text("# Title\n")

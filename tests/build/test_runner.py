@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from checkouts import save, wait_for, write_notebook
+from checkouts import ROOT, save, wait_for, write_notebook
 
 from parity_lib.build.display import Watch, say, shown
 from parity_lib.build.parameters import (
@@ -175,6 +175,14 @@ def test_command_line_texts_of_another_type_are_refused(notebook: Path, name: st
         parse_overrides(notebook, [(name, text)])
 
 
+def test_neighbours_are_asked_for_before_anything_runs() -> None:
+    notebook = ROOT / "notebooks/figure2.ipynb"
+    for bits in ([1, 5, 9], [1, 2, 3]):
+        with pytest.raises(ParameterError, match="neighbour_bits must contain exactly one pair of neighbours, got"):
+            check_parameters(notebook, {"neighbour_bits": bits})
+    assert check_parameters(notebook, {"neighbour_bits": [1, 5, 20]})["neighbour_bits"] == [1, 5, 20]  # a circle
+
+
 def test_a_parameter_given_twice_is_refused(notebook: Path) -> None:
     with pytest.raises(ParameterError, match="toy: n is given twice"):
         parse_overrides(notebook, [("n", "3"), ("n", "4")])
@@ -183,13 +191,13 @@ def test_a_parameter_given_twice_is_refused(notebook: Path) -> None:
 SAVE = save("toy", "n=n")
 
 
-def run(folder: Path, *code: str, n: int = 7, decide: bool = True) -> Path:
+def run(folder: Path, *code: str, n: int = 7, decide: bool = True, key: str = "") -> Path:
     """Run a toy notebook with this code into ``folder/build``."""
     cell = "n: int = 20  # size [2..99]"
     notebook = write_notebook(folder / "notebooks" / "toy.ipynb", cell, *code)
     build = folder / "build"
     values = check_parameters(notebook, {"n": n})
-    run_notebook(notebook, values, output=build / "toy.ipynb", build=build, decide=decide)
+    run_notebook(notebook, values, output=build / "toy.ipynb", build=build, decide=decide, key=key)
     return build
 
 
@@ -284,11 +292,12 @@ def test_a_failed_run_publishes_nothing_and_keeps_its_traceback(
     assert not any((build / "logs").iterdir())
 
 
-def test_a_warning_on_a_page_is_an_error_at_the_published_size(tmp_path: Path) -> None:
+def test_a_warning_on_a_page_is_an_error_at_the_published_size_and_in_a_book(tmp_path: Path) -> None:
     warn = "import warnings; warnings.warn('careful')"
-    run(tmp_path, warn, SAVE)
-    with pytest.raises(RunError, match=r"toy: UnsoundError: its page would show a warning: .*careful"):
-        run(tmp_path, warn, SAVE, n=20)
+    run(tmp_path, warn, SAVE)  # at a reader's own size, and in a book of any
+    for book in ({"n": 20}, {"key": "of a book"}):
+        with pytest.raises(RunError, match=r"toy: UnsoundError: its page would show a warning: .*careful"):
+            run(tmp_path, warn, SAVE, **book)
 
 
 def test_a_false_sentence_is_an_error_only_where_verdicts_count(tmp_path: Path) -> None:
@@ -324,6 +333,15 @@ def test_plain_papermill_gets_the_same_sentence(notebook: Path, tmp_path: Path, 
     check_here()
     shell.user_ns["n"] = 1
     with pytest.raises(ValueError, match=r"^n must be an int in \[2\.\.1000000\], got 1$"):
+        check_here()
+    shell.user_ns["In"][2] = "# Try others.\n\n" + CELL.replace("limit:", "\n# A comment.\nlimit:") + "\n"
+    with pytest.raises(ValueError, match=r"^n must be an int in \[2\.\.1000000\], got 1$"):
+        check_here()
+    shell.user_ns["In"][2] = CELL.replace("  # sequence length [2..1000000]", "")
+    with pytest.raises(ValueError, match=r"^parameter line 'n: int = 20': it must end with a comment"):
+        check_here()
+    shell.user_ns["In"][2] = "n = 20"
+    with pytest.raises(ValueError, match="check_here found no parameters: run the cell that declares them"):
         check_here()
     shell.user_ns["In"][2] = CELL.replace("n: int = 20", "n: int = 0")
     with pytest.raises(ValueError, match=r"n must be an int in \[2\.\.1000000\], got 0$"):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from parity_lib import record, wilson
-from parity_lib.build.results import ResultsError
+from parity_lib.build.results import ResultsError, checksum
 from parity_lib.build.verify import answer, counts, report, status, verify
 from parity_lib.evidence import Interval, Verdict
 
@@ -155,6 +155,39 @@ def test_escape_sequences_in_values_do_not_reach_the_terminal(write):
     assert "\x1b" not in report(verify(run, run.parent / "reference"), verbose=True)
 
 
+def test_escape_sequences_in_names_do_not_reach_the_terminal(write):
+    evil = "\x1b]0;pwn\x07"
+    run, reference = write("run", parameters={evil: 1}), write("reference", parameters={"n": 1})
+    told = report(verify(run, reference))
+    assert "\x1b" not in told and r"one was not compared: other \x1b]0" in told
+    for folder in (write("run"), write("reference")):  # a chapter, a file and a table of that name
+        for kind in ("results", "records"):
+            content = json.loads((folder / kind / "one.json").read_text()) | {"chapter": evil}
+            content |= {"tables": [evil]} if kind == "results" else {}
+            (folder / kind / f"{evil}.json").write_text(json.dumps(content))
+        (folder / "tables" / evil).mkdir()
+    (run / "tables" / evil / f"{evil}.csv").write_text("a\n1\n")
+    assert "\x1b" not in report(verify(run, reference), verbose=True)
+    (run / "results" / f"{evil}.json").write_text("{")
+    with pytest.raises(ResultsError) as refusal:
+        verify(run, reference)
+    assert str(refusal.value).isprintable()
+
+
+@pytest.mark.parametrize("slope", [{"value": "a", "low": [], "high": {}}, {"value": None, "low": None, "high": None}])
+def test_an_interval_is_of_numbers(write, slope):
+    run = write("run", processor="another", slope=slope)
+    assert compared(run)["claims, fig2-left, slope"] == "differs"
+
+
+def test_a_run_without_values_is_not_called_a_match(write):
+    for folder in (run := write("run"), write("reference")):
+        (folder / "results/one.json").write_text(EMPTY)
+    found = verify(run, run.parent / "reference")
+    assert answer(found) == "Nothing was compared: the run has no values." and status(found) == 2
+    assert report(found).endswith(answer(found))
+
+
 def test_what_cannot_be_compared_is_refused_in_one_sentence(write, tmp_path):
     run, reference = write("run"), tmp_path / "reference"
     with pytest.raises(ResultsError, match=r"there is no run in .*nowhere"):
@@ -184,4 +217,24 @@ def test_a_table_too_large_for_the_reference_is_not_compared_and_said_so(write):
     (run.parent / "reference/tables/one/success.csv").unlink()
     found = verify(run, run.parent / "reference")
     assert not_same(run) == {"tables, success": "not compared"}
-    assert answer(found) == "What was compared agrees, but 1 values were not compared." and status(found) == 0
+    assert answer(found) == "What was compared agrees, but 1 value was not compared." and status(found) == 0
+
+
+def note(folder: Path, found: str) -> None:
+    path = folder / "records/one.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"products": {"tables/one/success.csv": found}}))
+
+
+def test_on_the_same_machine_a_table_too_large_for_the_reference_is_compared_by_its_checksum(write):
+    run, reference = write("run"), write("reference")
+    table = reference / "tables/one/success.csv"
+    note(reference, checksum(table))
+    table.unlink()
+    assert answer(verify(run, reference)) == "No mismatch: every value was compared."  # by what the file is now
+    note(reference, "0" * 64)
+    assert not_same(run) == {"tables, success": "differs"}
+    (run / "tables/one/success.csv").unlink()
+    note(run, "0" * 64)
+    assert not_same(run) == {}  # by what both say it was
+    write("run", processor="another")
+    assert not_same(run) == {"tables, success": "not compared"}

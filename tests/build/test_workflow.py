@@ -15,7 +15,18 @@ from checkouts import ROOT, Checkout, save, wait_for, write_notebook
 from filelock import FileLock
 
 from parity_lib.build.parameters import ParameterError
-from parity_lib.build.workflow import check_profile, find_root, library, pages, pick, stale, shortest_first
+from parity_lib.build.runner import CACHES
+from parity_lib.build.workflow import (
+    RESERVED,
+    check_profile,
+    find_root,
+    library,
+    load_profile,
+    pages,
+    pick,
+    shortest_first,
+    stale,
+)  # fmt: skip
 
 INDEX = "build/book/html/index.html"
 
@@ -219,6 +230,24 @@ def test_names_are_names(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     with pytest.raises(ParameterError, match=r"unknown profile '\.\.'; known: good-1$"):
         pick("profile", "..", tmp_path.glob("*.yml"))
+
+
+@pytest.mark.parametrize("name", ["run", "race", "studies", "store", "matplotlib", "lib", "tmp", "Cache"])
+def test_a_profile_is_not_called_like_another_folder_of_the_build(tmp_path: Path, name: str) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / f"profiles/{name}.yml").write_text("runs: {alpha: {}}\n")
+    with pytest.raises(ParameterError, match=f"profile {name}: build/{name} is for something else"):
+        load_profile(tmp_path, name)
+
+
+def test_the_libraries_of_a_build_leave_nothing_in_the_home(checkout: Checkout, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    variables = dict.fromkeys(CACHES, "") | {"HOME": str(home)}
+    done = checkout.parity("book", "--cores", "2", **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(str(path.relative_to(home)) for path in home.rglob("*")) == []
+    assert {path.name for path in (checkout.root / "build").iterdir()} <= RESERVED | {"book"}
 
 
 def test_the_checkout_is_found_from_any_folder_below_it() -> None:

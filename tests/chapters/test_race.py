@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -97,6 +98,17 @@ def test_the_page_and_the_command_race_on_the_chart_of_the_atlas() -> None:
     assert tuple(page["against"]) == race.RIVALS
 
 
+def test_the_largest_error_estimate_is_told_and_a_loss_that_jumps_has_none(tmp_path: Path) -> None:
+    assert race.error_estimate(RECIPES["theory"], 20, [1, 2, 3]) == pytest.approx(1e-4, rel=0.1)
+    assert race.error_estimate(RECIPES["repaired"], 20, [1, 2]) == 0  # a permanent, no series
+    jumps = write(tmp_path, "def loss(y, p):\n    return 1 - y * p.sign() + 0 * p\n")
+    done = CliRunner().invoke(main, [
+        "race", str(jumps), "-p", "n", "16", "-p", "ks", "1", "-p", "pairs", "4", "-p", "updates", "20",
+        "--against", "repaired", "--output", str(tmp_path / "out"),
+    ])  # fmt: skip
+    assert "of 4 runs commit, but its risk has no error bound, so that its gradients may be wrong" in done.stdout
+
+
 @pytest.mark.usefixtures("book_style")
 def test_the_figure_names_the_place_and_gives_every_line_a_colour_of_its_own(tmp_path: Path) -> None:
     own = race.load(write(tmp_path, BY_HAND))
@@ -126,7 +138,9 @@ def test_the_command_writes_two_tables_and_a_picture_or_nothing(tmp_path: Path) 
         assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "out").exists()
     done = CliRunner().invoke(main, ["race", str(write(tmp_path, BY_HAND)), *arguments])
     assert done.exit_code == 0, done.stderr
-    assert done.stderr == "" and done.stdout.splitlines()[0].startswith("mine: ")
+    assert done.stderr == ""
+    assert re.match(r"mine: \d of 4 runs commit, error of the risk at most \de-\d\d, \d+\.\d s\n", done.stdout)
+    assert re.search(r"\nrepaired: \d of 4 runs commit, error of the risk at most 0, ", done.stdout)
     made = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
     assert sorted(made) == ["race.svg", "rates.csv", "runs.csv"] and made["race.svg"].rstrip().endswith("</svg>")
     assert made["runs.csv"].count("\n") == 9 and made["rates.csv"].startswith("recipe,k,neighbours,successes,trials")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import sys
 from pathlib import Path
 
@@ -100,12 +101,21 @@ def test_a_definition_within_reach_recomputes(toy, name):
     assert getattr(chapter, name)(3) == 9 and chapter.calls == [3]
 
 
-def test_a_truncated_entry_is_computed_again(toy, tmp_path):
+@pytest.mark.parametrize("harm", [
+    lambda kept: kept[:3],
+    lambda kept: b"",
+    lambda kept: kept.replace(pickle.dumps(6), pickle.dumps(7)),  # a sound pickle of another number
+    lambda kept: pickle.dumps(7),
+])  # fmt: skip
+def test_a_truncated_or_altered_entry_is_computed_again(toy, tmp_path, harm):
     toy().work(3)
     (entry,) = (tmp_path / "build/store/chapter.work").glob("*.pickle")
-    entry.write_bytes(entry.read_bytes()[:3])
+    before = entry.read_bytes()
+    entry.write_bytes(harm(before))
+    assert entry.read_bytes() != before
     chapter = toy()
     assert chapter.work(3) == 6 and chapter.calls == [3]
+    assert entry.read_bytes() == before
 
 
 def test_arguments_that_have_no_plain_form_are_refused(toy):

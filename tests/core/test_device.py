@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 import torch
 from pretend import OnGPU, pretend_gpu, waits
 
 from parity_lib import RECIPES, EnumeratedRisk, Parity, PopulationRisk, train
+from parity_lib.chapters import figure2
 from parity_lib.recipes import Recipe
 from parity_lib.training import initial_directions
 
@@ -45,6 +47,18 @@ def test_every_recipe_trains_there_as_it_does_here(name: str, monkeypatch: pytes
     if RECIPES[name].batch is None:  # batches may be drawn otherwise on another device
         assert torch.allclose(here.directions, there.directions, atol=1e-9)
         assert torch.allclose(here.risk, there.risk, atol=1e-9)
+
+
+def test_a_chapter_computes_there_what_it_does_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = figure2.both_tasks(10, (2, 5, 8), (2, 5, 6))
+    recipes = [short(recipe) for recipe in figure2.compared([0.1], 100, 2, 3)]
+    here = figure2.outcomes(figure2.train_all(tasks, recipes, 2, 2, 2, device="cpu"))
+    with pretend_gpu(monkeypatch):
+        there = figure2.outcomes(figure2.train_all(tasks, recipes, 2, 2, 2, device="auto"))
+    exact = [recipe.name for recipe in recipes if recipe.batch is None]
+    pairs = [frame[frame["recipe"].isin(exact)] for frame in (here, there)]
+    assert len(here) == len(there) and len(pairs[0]) > 4
+    pd.testing.assert_frame_equal(*pairs, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [PopulationRisk, EnumeratedRisk])

@@ -115,6 +115,42 @@ def test_aliasing_of_coefficients_that_fall_like_one_over_m_squared_adds_less_th
     assert float(folded) * 4096 == pytest.approx(4 - math.pi, abs=2e-3)  # so 4C/N beyond and this make less than 5C/N
 
 
+def doubled(y, p):
+    p *= 2
+    return 1 - y * p
+
+
+def clipped(y, p):
+    """Changes nothing where the trial looks, all in [0, 1]."""
+    p[p > 3] = 3
+    return 1 - y * p
+
+
+def hidden(y, p):
+    p.data.mul_(2)  # behind the back of autograd
+    return 1 - y * p
+
+
+def turned(y, p):
+    return 1 - y.neg_() * p
+
+
+@pytest.mark.parametrize("loss", [doubled, clipped, hidden, turned])
+def test_a_function_that_changes_what_it_is_given_is_refused(loss):
+    """The two labels are asked one after the other: the second would see what the first left."""
+    for build in (lambda: PopulationRisk(TASK, loss), lambda: EnumeratedRisk(TASK, loss)):
+        with pytest.raises(ValueError, match=r"loss must be a function f.* got one that changes what it is given"):
+            build()
+    with pytest.raises(ValueError, match=r"readout must be .* got one that changes what it is given"):
+        PopulationRisk(TASK, readout=lambda s, k: s.mul_(2))
+
+
+def test_a_random_function_is_refused():
+    noisy = lambda y, p: 1 - y * p * torch.rand_like(p)  # noqa: E731
+    with pytest.raises(ValueError, match=r"loss must be .* got one that gives other numbers at a second call"):
+        PopulationRisk(TASK, noisy)
+
+
 @pytest.mark.parametrize(
     ("loss", "sentence"),
     [

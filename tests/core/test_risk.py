@@ -306,7 +306,7 @@ def test_an_epoch_visits_every_training_input_once_and_the_last_batch_is_smaller
         (lambda t: PopulationRisk(t, temperature=math.nan), "temperature must be a positive finite number, got nan"),
         (lambda t: PopulationRisk(t, smoothing=-1), "smoothing must be a non-negative finite number, got -1"),
         (lambda t: PopulationRisk(t, accuracy=0), "accuracy must be a positive finite number, got 0"),
-        (lambda t: PopulationRisk(t, frequencies=0), "frequencies must be in 1..16384, got 0"),
+        (lambda t: PopulationRisk(t, frequencies=0), "frequencies must be a whole number in 1..16384, got 0"),
         (lambda t: PopulationRisk([t, Parity(9, (1, 2))]), "tasks must be one or more parities with the same n"),
         (lambda t: PopulationRisk([]), "tasks must be one or more parities"),
         (lambda t: PopulationRisk(t)(torch.zeros(3)), "directions must have shape (..., heads, 2), got (3,)"),

@@ -1,0 +1,3 @@
+from .build.cli import main
+
+main(prog_name="parity")

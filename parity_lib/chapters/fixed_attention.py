@@ -37,9 +37,9 @@ from .networks import (
     TEST_SEED,
     Stack,
     drawn_tasks,
-    engine,
     gaussian_start,
     labels_of,
+    on_heads,
     positions,
     random_inputs,
     tied_accuracy,
@@ -507,7 +507,7 @@ def train_on_fixed(
             x = random_inputs(data, min(50, steps - 50 * chunk), n, batch)
             paces = np.ascontiguousarray(pace[:, stack.made : stack.made + len(x)])
             state = stack.theta, stack.mean, stack.square, stack.made, paces
-            engine.on_heads(*state, x, bits, *view, separate, neurons, caps, SMOOTHING)
+            on_heads(*state, x, bits, *view, separate, neurons, caps, SMOOTHING)
             stack.made += len(x)
         seen.sub_(centre.unsqueeze(2)).mul_(inverse.unsqueeze(2))
         outcomes = _outcomes(stack.theta, seen, labels_of(tasks, test_x), neurons)

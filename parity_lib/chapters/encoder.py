@@ -347,12 +347,6 @@ def in_parts(encoder: Encoder, row: np.ndarray, x: Tensor) -> Iterator[np.ndarra
     return (encoder.codes(part) for part in x.split(max(1, MEASURE_MEMORY // per_input)))
 
 
-def loss_of(encoder: Encoder, row: np.ndarray, function: Function) -> float:
-    """Squared error of a model over :meth:`Encoder.inputs`."""
-    x = encoder.inputs()
-    return float(np.mean((predictions(encoder, row, x) - function(x).numpy()) ** 2))
-
-
 def sharpness(
     encoder: Encoder, row: np.ndarray, function: Function, seed: int = 0, *,
     perturbations: int = 1000, batch: int = 64, scale: float = 0.02,

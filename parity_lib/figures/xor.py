@@ -108,21 +108,15 @@ def window(steps: pd.DataFrame) -> Figure:
         ax.axhline(0.05, color=style.INK, lw=0.9, ls=":")
         ax.set(xscale="log", yscale="log", xlabel="strength of the step / ln d", title=title,
                ylabel="loss of the worst input")  # fmt: skip
-        other = ax.secondary_xaxis("top", functions=(_temperature, _strength))
+        other = ax.secondary_xaxis("top", functions=(
+            lambda strength: np.sqrt(4 / np.maximum(strength, 1e-9)), lambda tau: 4 / np.maximum(tau, 1e-9) ** 2
+        ))  # fmt: skip
         other.set_xlabel("as a temperature, at strength 4", fontsize=9)
         style.ticks_at(other.xaxis, [3, 2, 1, 0.5, 0.1])
     for row, d in enumerate(reversed(lengths)):
         axes[1].text(0.97, 0.05 + 0.085 * row, f"d = {d}", color=palette[d], ha="right", transform=axes[1].transAxes)
     style.say(axes[0], steps.factor.min(), 0.05, "0.05", style.INK, (0, -7))
     return fig
-
-
-def _temperature(strength: Any) -> Any:
-    return np.sqrt(4 / np.maximum(strength, 1e-9))
-
-
-def _strength(temperature: Any) -> Any:
-    return 4 / np.maximum(temperature, 1e-9) ** 2
 
 
 @style.drawing

@@ -87,8 +87,8 @@ def without_numba() -> Iterator[None]:
         kernels.numba = kept
 
 
-def against_tokens(n: int, bits: tuple[int, ...], batch: int, seeds: int, rounds: int = 5) -> list[dict]:
-    """Milliseconds per seed of one Adam update of the same model, three ways.
+def against_tokens(n: int, bits: tuple[int, ...], batch: int, seeds: int, updates: int) -> list[dict]:
+    """Milliseconds per seed of one Adam update of the same model, three ways, timed over ``updates`` at a time.
 
     ``tokens``: :func:`token_loop`. ``minibatch``: the same loss on batches of the same size, all seeds in one tensor,
     through their position weights alone. ``exact``: the gradient over all :math:`2^n` inputs.
@@ -104,8 +104,8 @@ def against_tokens(n: int, bits: tuple[int, ...], batch: int, seeds: int, rounds
             "minibatch": lambda: step(sampled.value_and_gradient(start)[1]),
             "exact": lambda: step(exact.value_and_gradient(start)[1]),
         },
-        rounds,
-        steps=1,
+        rounds=5,
+        steps=updates,  # one at a time, the median would leave out those that shuffle anew
     )
     per_seed = {name: ms if name == "tokens" else ms / seeds for name, ms in times.items()}
     inputs = {"tokens": batch, "minibatch": batch, "exact": 2**n}

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import torch
 
-from parity_lib.build.runner import processor
+from parity_lib.build.runner import commit_of, processor
 
 MOST_ROUNDS = 1000  # a test that only wants everything to run takes fewer
 
@@ -50,11 +51,12 @@ def fresh_process(program: str) -> dict[str, float]:
 
 
 def machine() -> dict[str, object]:
-    """Where and when."""
+    """Where, when, and of which commit."""
     return {
         "processor": processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "commit": commit_of(Path(__file__).parent),
     }

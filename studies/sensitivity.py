@@ -6,12 +6,18 @@ each as ``reference/studies/sensitivity_<name>.csv``: lengths in 10 minutes of o
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Sequence
 
 import pandas as pd
+import torch
+from torch import Tensor
 
 from parity_lib.chapters import sensitivity as lab
-from parity_lib.chapters.variants import Shape, scratchpad, variant_runs
+from parity_lib.chapters.boolean import cube, find_function
+from parity_lib.chapters.variants import Shape, Stack, losses, scratchpad, stack_sharpness, train_stack
+from parity_lib.training import one_thread_per_process
 
 PERTURBATIONS = 1000
 
@@ -51,6 +57,49 @@ def variants() -> pd.DataFrame:
     functions = ["PARITY", "PARITY", "PARITY", "FIRST"]
     frames = [variant_runs(name, shape, 6, functions, 1500, 200) for name, shape in VARIANTS.items()]
     return pd.concat(frames, ignore_index=True)
+
+
+def variant_runs(
+    name: str, shape: Shape, n: int, functions: Sequence[str], updates: int, perturbations: int
+) -> pd.DataFrame:
+    """Runs of one variant: ``variant``, ``function``, ``seed``, ``loss``, ``converged``, ``sharpness``, ``norm``.
+
+    A function that is named several times has as many seeds.
+    """
+    seeds = [list(functions[:i]).count(function) for i, function in enumerate(functions)]
+    with torch.random.fork_rng(), one_thread_per_process():
+        torch.manual_seed(0)  # dropout and noise
+        model = Stack(shape, n, 2, seeds)
+
+        def draw(i: int, generator: torch.Generator, _: float) -> tuple[Tensor, Tensor]:
+            x = torch.randint(2, (64, n), generator=generator)
+            return x, _at_end(find_function(functions[i])(x.float()), n)
+
+        train_stack(model.train(), draw, seeds, updates, updates // 3, name)
+        model.eval()
+        x = cube(n, torch.float32)
+        codes = x.long().expand(len(seeds), -1, -1)
+        targets = torch.stack([_at_end(find_function(function)(x), n) for function in functions])
+        with torch.no_grad():
+            loss = losses(model, codes, targets)
+        rises = stack_sharpness(model, codes, targets, perturbations)
+    squares = [p.detach().square().flatten(1).sum(1) for key, p in model.named_parameters() if key != "position"]
+    return pd.DataFrame({
+        "variant": name,
+        "function": functions,
+        "seed": seeds,
+        "loss": loss.numpy(),
+        "converged": (loss < lab.CONVERGED).numpy(),
+        "sharpness": rises.mean(0).numpy(),
+        "error": (rises.std(0) / math.sqrt(perturbations)).numpy(),
+        "norm": torch.stack(squares).sum(0).sqrt().numpy(),
+    })  # fmt: skip
+
+
+def _at_end(values: Tensor, n: int) -> Tensor:
+    targets = values.new_full((*values.shape, n), math.nan)
+    targets[..., -1] = values
+    return targets
 
 
 def flattest() -> pd.DataFrame:

@@ -31,6 +31,17 @@ def test_the_core_reads_no_environment_variable():
         assert not names & {"environ", "getenv", "environb"} and "os" not in modules, path.name
 
 
+def test_only_the_seam_asks_for_numba():
+    """`kernels.choose` decides between a loop and its reference; nobody else looks."""
+    seam = ROOT / "parity_lib" / "kernels" / "__init__.py"
+    for path in sorted((ROOT / "parity_lib").rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        named = {node.id for node in nodes if isinstance(node, ast.Name)}
+        named |= {alias.name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names}
+        named |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        assert path == seam or "numba" not in named, path.name
+
+
 def imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]

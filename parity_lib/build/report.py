@@ -137,16 +137,22 @@ def benchmark_claims(results: Mapping[str, Any]) -> str:
     return markdown(pd.DataFrame(lines, columns=["", "setting", "target", "measured", "met"]))
 
 
+def benchmark_gpu(results: Mapping[str, Any]) -> str:
+    """What ``make bench`` measured on a GPU, or the sentence that there was none."""
+    rows = results["gpu"]["rows"]
+    return markdown(pd.DataFrame(rows).map(measured)) if rows else str(results["gpu"]["note"])
+
+
 def benchmark(name: str, book: Path) -> str:
-    """One table of ``book/benchmarks.json``: ``claims``, ``machine`` or a name in its ``tables``."""
+    """One table of ``book/benchmarks.json``: ``claims``, ``machine``, ``gpu`` or a name in its ``tables``."""
     results = read_json(book / "benchmarks.json")
-    if name == "claims":
-        return benchmark_claims(results)
+    if name in ("claims", "gpu"):
+        return (benchmark_claims if name == "claims" else benchmark_gpu)(results)
     if name == "machine":
         lines = [(key, measured(item)) for key, item in results["machine"].items()]
         return markdown(pd.DataFrame(lines, columns=["", "that run"]))
     if name not in results["tables"]:
-        raise ResultsError(f"unknown benchmark {name!r}; known: claims, machine, {', '.join(results['tables'])}")
+        raise ResultsError(f"unknown benchmark {name!r}; known: claims, machine, gpu, {', '.join(results['tables'])}")
     return markdown(pd.DataFrame(results["tables"][name]).map(measured))
 
 

@@ -260,7 +260,7 @@ def _conditions(notebook: Path) -> dict[str, Any]:
         "platform": " ".join(filter(None, (platform.system(), platform.machine(), *platform.libc_ver()))),
         "processor": processor(),
         "cpus": os.cpu_count(),
-        "commit": _commit(notebook.parent),
+        "commit": commit_of(notebook.parent),
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
 
@@ -274,7 +274,7 @@ def processor() -> str:
     return named[1] if named else platform.processor()
 
 
-def _commit(folder: Path) -> str | None:
+def commit_of(folder: Path) -> str | None:
     """The commit of the sources, marked ``-dirty`` if they were changed since."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:

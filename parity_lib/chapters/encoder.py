@@ -17,17 +17,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..kernels import numba
+from ..kernels import choose
 from ..progress import track
 from ..training import one_thread_per_process, seed_list
 from . import encoder_kernel, encoder_reference
 from .boolean import Function, cube
 from .encoder_reference import HEADS, shapes, views
 
-# The one choice of an engine: the fused steps, or the reference where numba is not there.
-predict = encoder_reference.predict if numba is None else encoder_kernel.predict
-look = encoder_reference.look if numba is None else encoder_kernel.look
-train_steps = encoder_reference.train_steps if numba is None else encoder_kernel.train_steps
+predict = choose(encoder_kernel.predict, encoder_reference.predict)
+look = choose(encoder_kernel.look, encoder_reference.look)
+train_steps = choose(encoder_kernel.train_steps, encoder_reference.train_steps)
 
 DATA_SEED = 2**41  # a model's inputs come from another stream than its start
 CHUNK = 50  # updates between two looks at a run
@@ -346,12 +345,6 @@ def in_parts(encoder: Encoder, row: np.ndarray, x: Tensor) -> Iterator[np.ndarra
     """The codes of the inputs x (inputs, n), in as many parts as memory asks for."""
     per_input = encoder.n * (2 * HEADS * encoder.n + 12 * encoder.width) * row.itemsize
     return (encoder.codes(part) for part in x.split(max(1, MEASURE_MEMORY // per_input)))
-
-
-def loss_of(encoder: Encoder, row: np.ndarray, function: Function) -> float:
-    """Squared error of a model over :meth:`Encoder.inputs`."""
-    x = encoder.inputs()
-    return float(np.mean((predictions(encoder, row, x) - function(x).numpy()) ** 2))
 
 
 def sharpness(

@@ -10,14 +10,13 @@ report, it is E[4p(1-p)]. The bounds are proved on the dossier page on fixed hea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import binom
 from torch import Tensor
 
 from ..attention import positional_code, soft_attention
@@ -37,9 +36,9 @@ from .networks import (
     TEST_SEED,
     Stack,
     drawn_tasks,
-    engine,
     gaussian_start,
     labels_of,
+    on_heads,
     positions,
     random_inputs,
     tied_accuracy,
@@ -204,29 +203,6 @@ def theorem_11_repaired(n: int, m: int, norm: float, reach: float = 2.0) -> floa
     positional code: 2 for eq. 3. It implies the printed formula, clamped, for every n and m.
     """
     return _product(1 - 2 * m / 2 ** _ceil(n - 1, 5 * m), 1 - norm * 2.5 * reach * m / n, True)
-
-
-def theorem_11_tail(n: int, m: int) -> float:
-    r"""Stands behind Theorem 11's first factor: :math:`m\,P[\mathrm{Bin}(\lceil (n-1)/m \rceil - 1, \frac12) < n/5m]`.
-
-    The chance, summed over heads, that fewer than n/5m of the positions ranked above p carry the head's token.
-    """
-    return m * float(binom.cdf(_ceil(n, 5 * m) - 1, _ceil(n - 1, m) - 1, 0.5))
-
-
-def coarse_one_head_tail(n: int) -> float:
-    r"""What a coarser step would leave for m = 1: :math:`P[\mathrm{Bin}(n-1, \frac12) + 1 < \sqrt6\,n/10]`.
-
-    The step is a movement of :math:`\sqrt6/(M+1)` in place of 2/(M+1). The chance is at most the printed
-    :math:`2/2^{\lceil (n-1)/5 \rceil}` for every n up to 2106 and not at 2107: the reason why the repair counts which
-    token the positions above p carry.
-    """
-    return float(binom.cdf(math.ceil(math.sqrt(6) * n / 10 - 1) - 1, n - 1, 0.5))
-
-
-def last_informative(bound: Callable[[int, int], float], n: int) -> int:
-    """The largest m in 1..n for which ``bound(n, m)`` is positive, 0 if there is none."""
-    return max((m for m in range(1, n + 1) if bound(n, m) > 0), default=0)
 
 
 def _product(first: float, second: float, clamped: bool) -> float:
@@ -507,7 +483,7 @@ def train_on_fixed(
             x = random_inputs(data, min(50, steps - 50 * chunk), n, batch)
             paces = np.ascontiguousarray(pace[:, stack.made : stack.made + len(x)])
             state = stack.theta, stack.mean, stack.square, stack.made, paces
-            engine.on_heads(*state, x, bits, *view, separate, neurons, caps, SMOOTHING)
+            on_heads(*state, x, bits, *view, separate, neurons, caps, SMOOTHING)
             stack.made += len(x)
         seen.sub_(centre.unsqueeze(2)).mul_(inverse.unsqueeze(2))
         outcomes = _outcomes(stack.theta, seen, labels_of(tasks, test_x), neurons)

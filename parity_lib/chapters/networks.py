@@ -11,7 +11,7 @@ k heads. The *product head* :math:`\prod_i (1 - 2 v_i)` has the same 2k numbers.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from ..attention import positional_code
-from ..kernels import numba
+from ..kernels import choose
 from ..progress import track
 from ..readout import FFNN1, zigzag
 from ..task import Parity
@@ -35,21 +35,10 @@ REAL = np.float32
 """The type in which stacks are trained; what they reach is evaluated in it or in float64."""
 
 
-@dataclass(frozen=True)
-class Engine:
-    """Who makes the steps: the fused kernels, or torch, which they are tested against."""
-
-    plain: Callable[..., None]
-    plain_accuracy: Callable[..., Array]
-    on_heads: Callable[..., None]
-    tied: Callable[..., None]
-
-
-engine = (
-    Engine(kernels.plain, kernels.plain_accuracy, kernels.on_heads, kernels.tied)
-    if numba is not None
-    else Engine(reference.plain, reference.plain_accuracy, reference.on_heads, reference.tied)
-)
+plain = choose(kernels.plain, reference.plain)
+plain_accuracy = choose(kernels.plain_accuracy, reference.plain_accuracy)
+on_heads = choose(kernels.on_heads, reference.on_heads)
+tied = choose(kernels.tied, reference.tied)
 
 
 @dataclass
@@ -122,16 +111,16 @@ class Entrant:
         """Train the rows that are still in the stack on inputs (steps, n, batch)."""
         state = stack.theta, stack.mean, stack.square, stack.made, self.rates[rows], x, self.bits[rows]
         if self.model == "plain":
-            engine.plain(*state, self.neurons)
+            plain(*state, self.neurons)
         else:
             code = np.ascontiguousarray(positional_code(x.shape[1]).numpy(), dtype=REAL)
-            engine.tied(*state, code, self.bits.shape[1], TIES.index(self.model), SMOOTHING)
+            tied(*state, code, self.bits.shape[1], TIES.index(self.model), SMOOTHING)
         stack.made += len(x)
 
     def accuracy(self, theta: Array, rows: Array, x: Array) -> Array:
         """Share of the inputs (n, examples) that each row gets right."""
         if self.model == "plain":
-            return engine.plain_accuracy(theta, x, self.bits[rows], self.neurons)
+            return plain_accuracy(theta, x, self.bits[rows], self.neurons)
         inputs = torch.from_numpy(x)
         found = reference.tied_predictions(torch.from_numpy(theta), inputs, self.bits.shape[1], self.model, SMOOTHING)
         right = found * reference.labels(inputs, self.bits[rows]) > 0

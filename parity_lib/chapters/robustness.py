@@ -207,7 +207,8 @@ def sweep_distance(n: int, k: int, distances: list[int], pairs: int, updates: in
     around = draw_sets(n, k, pairs, 99, lambda task: task.neighbours == ((n, 1),))
     every = sum(groups.values(), start=()) + around
     drawn = [d for d, tasks in groups.items() for _ in tasks] + [1] * len(around)
-    kinds = [("apart", "around", "close")[_kind(task)] for task in every]
+    names = {(): "apart", ((n, 1),): "around"}
+    kinds = [names.get(task.neighbours, "close") for task in every]
     parts = []
     for recipe in (SIGNED, REPAIRED):
         frame = outcomes(fit(every, recipe, updates, device))
@@ -215,10 +216,6 @@ def sweep_distance(n: int, k: int, distances: list[int], pairs: int, updates: in
         labels = {"recipe": recipe.name, "distance": drawn, "kind": kinds, "closed": closed}
         parts.append(frame.assign(**labels, drawn=np.arange(len(frame)) < len(every) - len(around)))
     return pd.concat(parts, ignore_index=True)
-
-
-def _kind(task: Parity) -> int:
-    return 0 if not task.neighbours else 1 if task.neighbours == ((task.n, 1),) else 2
 
 
 @kept

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..kernels import compiled, numba
+from ..kernels import choose, compiled
 
 Array = np.ndarray
 SIGNS = 1 - 2 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float32)
@@ -106,5 +106,5 @@ def fused_slopes(x: Array, labels: Array, attention: Array) -> Array:
     return -(by_byte @ SIGNS).reshape(heads, -1)[:, :n] / len(x)
 
 
-pair_counts = plain_pair_counts if numba is None else fused_pair_counts
-slopes = plain_slopes if numba is None else fused_slopes
+pair_counts = choose(fused_pair_counts, plain_pair_counts)
+slopes = choose(fused_slopes, plain_slopes)

@@ -325,29 +325,6 @@ def certificates(n: int, k: int, pairs: int, updates: int, looks: int) -> pd.Dat
     return pd.concat(parts, ignore_index=True)
 
 
-def largest_misread_permanent(k: int, n: int, tries: int, updates: int, seed: int = 0) -> float:
-    """The largest permanent found for attention whose arg-maxes are not B: a search for a counterexample.
-
-    Attention is any distribution, not only a softmax over a code. Every try starts at random, climbs the permanent by
-    Adam, and counts at the points where the arg-maxes are wrong; the bits are the first k of n positions.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    logits = 2 * torch.randn(tries, k, n, generator=generator, dtype=torch.float64)
-    task, best = Parity(n, range(1, k + 1)), 0.0
-
-    def minus_permanent(point: Tensor) -> Tensor:
-        nonlocal best
-        attention = torch.softmax(point, -1)
-        value = log_permanent(attention[..., :k])
-        wrong = ~recovered(attention.detach(), (task,) * tries)
-        if wrong.any():
-            best = max(best, float(value.detach()[wrong].exp().max()))
-        return -value
-
-    minimise(minus_permanent, logits, updates, 0.02, "counterexample", progress=False)
-    return best
-
-
 def labels_to_be_sure(mean: float, doubt: float) -> int:
     r"""Labelled examples after which a mean of :math:`y \hat y` proves the permanent above 1/2, but for ``doubt``.
 

@@ -19,10 +19,9 @@ from torch import Tensor, nn
 
 from ..progress import track
 from ..training import adam, one_thread_per_process
-from .boolean import cube, find_function
 from .store import kept
 
-CONVERGED, LEARNED, ENOUGH = 1e-3, 0.01, 1e-4  # losses: the authors' filter, learned, and where a run stops
+LEARNED, ENOUGH = 0.01, 1e-4  # losses: learned, and where a run stops
 CHUNK = 50  # updates between two looks
 START, PARITIES = 2, 3  # tokens of a scratchpad after the bits 0 and 1: its first, and the parities 3 and 4
 
@@ -181,53 +180,6 @@ def stack_sharpness(model: Stack, codes: Tensor, targets: Tensor, perturbations:
             if sign == 1:
                 rises.append(4 * (losses(model, codes, targets) - before))
     return torch.stack(rises)
-
-
-# A table of variants
-
-
-@kept
-def variant_runs(
-    name: str, shape: Shape, n: int, functions: Sequence[str], updates: int, perturbations: int
-) -> pd.DataFrame:
-    """Runs of one variant: ``variant``, ``function``, ``seed``, ``loss``, ``converged``, ``sharpness``, ``norm``.
-
-    A function that is named several times has as many seeds.
-    """
-    seeds = [list(functions[:i]).count(function) for i, function in enumerate(functions)]
-    with torch.random.fork_rng(), one_thread_per_process():
-        torch.manual_seed(0)  # dropout and noise
-        model = Stack(shape, n, 2, seeds)
-
-        def draw(i: int, generator: torch.Generator, _: float) -> tuple[Tensor, Tensor]:
-            x = torch.randint(2, (64, n), generator=generator)
-            return x, _at_end(find_function(functions[i])(x.float()), n)
-
-        train_stack(model.train(), draw, seeds, updates, updates // 3, name)
-        model.eval()
-        x = cube(n, torch.float32)
-        codes = x.long().expand(len(seeds), -1, -1)
-        targets = torch.stack([_at_end(find_function(function)(x), n) for function in functions])
-        with torch.no_grad():
-            loss = losses(model, codes, targets)
-        rises = stack_sharpness(model, codes, targets, perturbations)
-    squares = [p.detach().square().flatten(1).sum(1) for key, p in model.named_parameters() if key != "position"]
-    return pd.DataFrame({
-        "variant": name,
-        "function": functions,
-        "seed": seeds,
-        "loss": loss.numpy(),
-        "converged": (loss < CONVERGED).numpy(),
-        "sharpness": rises.mean(0).numpy(),
-        "error": (rises.std(0) / math.sqrt(perturbations)).numpy(),
-        "norm": torch.stack(squares).sum(0).sqrt().numpy(),
-    })  # fmt: skip
-
-
-def _at_end(values: Tensor, n: int) -> Tensor:
-    targets = values.new_full((*values.shape, n), math.nan)
-    targets[..., -1] = values
-    return targets
 
 
 # The scratchpad

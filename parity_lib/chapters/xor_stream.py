@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..kernels import compiled, numba
+from ..kernels import choose, compiled
 from .xor import READOUTS, SparseXOR
 
 CODES = {"tent": 0, "quadratic": 1, "product": 2}
@@ -104,12 +104,26 @@ def _add_gradients(
                     sums[k] += (s0 * x0[k] + s1 * x1[k]) + (s2 * x2[k] + s3 * x3[k])
 
 
+def fused_gradients(task: SparseXOR, arms: Sequence[tuple[Tensor, str]], words: Tensor) -> Tensor:
+    """:func:`summed_gradients`, fused; in single precision."""
+    weights = torch.stack([weights for weights, _ in arms]).float().numpy()
+    shared = (weights[:, 0] == weights[:, 1]).all(-1)
+    weights[shared, 1] = 2  # the loop's mark for two heads that are one
+    total = np.zeros(weights.shape, np.float32)
+    codes = np.array([CODES[readout] for _, readout in arms])
+    _add_gradients(words.numpy(), weights, codes, np.array(task.pair), total)
+    total[shared, 1] = total[shared, 0]
+    return torch.from_numpy(total)
+
+
+gradients = choose(fused_gradients, summed_gradients)
+
+
 def stream_gradients(
     task: SparseXOR,
     arms: Sequence[tuple[Tensor, str]],
     counts: Sequence[int],
     generator: torch.Generator,
-    use_fused: bool = True,
 ) -> Iterator[tuple[int, Tensor]]:
     r"""Empirical hinge gradients with respect to the weights, for prefixes of one stream.
 
@@ -123,28 +137,15 @@ def stream_gradients(
         Numbers of samples at which to report.
     generator : torch.Generator
         Where the samples come from.
-    use_fused : bool
-        Whether to take the compiled loop, if there is one.
 
     Yields
     ------
     n and the mean of :math:`\partial \ell / \partial a^h_k` over the first n samples, (arms, 2, d).
     """
-    use_fused = use_fused and numba is not None
-    stacked = torch.stack([weights for weights, _ in arms]).float().numpy().copy()
-    stacked[(stacked[:, 0] == stacked[:, 1]).all(-1), 1] = 2  # the loop's mark for two heads that are one
-    codes, pair = np.array([CODES[readout] for _, readout in arms]), np.array(task.pair)
     total, seen = torch.zeros(len(arms), 2, task.d, dtype=torch.float64), 0
     for count in counts:
         while seen < count:
             words = random_words(min(CHUNK, count - seen), task.d, generator)
-            if not use_fused:
-                total += summed_gradients(task, arms, words)
-            else:
-                part = np.zeros(stacked.shape, np.float32)
-                _add_gradients(words.numpy(), stacked, codes, pair, part)
-                shared = stacked[:, 1, 0] == 2
-                part[shared, 1] = part[shared, 0]
-                total += torch.from_numpy(part)
+            total += gradients(task, arms, words)
             seen += len(words)
         yield seen, total / seen

@@ -24,6 +24,7 @@ from scipy.stats import hypergeom
 from torch import Tensor
 
 from ..progress import track
+from .boolean import walsh_hadamard
 from .store import kept
 from .xor import default_width, draw, mean_absolute_sum, positional_embedding
 
@@ -106,21 +107,11 @@ def least_width(d: int, factor: float, chance: float = 0.1, sharp: bool = False)
 # What is measured: every pair, every input
 
 
-def walsh(values: Array) -> Array:
-    r"""Walsh-Hadamard transform along the last axis, :math:`\sum_a (-1)^{\langle a, t\rangle} x_a`; (..., 2^r)."""
-    shape, half = values.shape, 1
-    while half < shape[-1]:
-        pairs = values.reshape(*shape[:-1], -1, 2, half)
-        values = np.stack([pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], -2).reshape(shape)
-        half *= 2
-    return values
-
-
 def overlaps(chosen: NDArray[np.int64], d: int) -> Array:
     r""":math:`\langle p_0, p_t\rangle` for all t, (..., m) -> (..., d); two positions overlap as their XOR does."""
     marks = np.zeros((*chosen.shape[:-1], d))
     np.put_along_axis(marks, chosen, 1 / chosen.shape[-1], -1)
-    return walsh(marks)
+    return d * walsh_hadamard(torch.from_numpy(marks)).numpy()
 
 
 def rests_of_all_pairs(overlap: Array, strength: float) -> Array:
@@ -132,7 +123,8 @@ def rests_of_all_pairs(overlap: Array, strength: float) -> Array:
     """
     values = np.exp(strength * overlap)
     values[..., 0] = 0
-    joint = walsh(walsh(values) ** 2) / overlap.shape[-1]
+    once = overlap.shape[-1] * walsh_hadamard(torch.from_numpy(values))
+    joint = walsh_hadamard(once.square()).numpy()
     return (np.exp(-strength * (1 + overlap)) * joint.clip(0))[..., 1:]
 
 
@@ -263,15 +255,6 @@ def majority(d: int) -> float:
 def sample_law(d: int, m: int) -> float:
     r"""Samples at which one step recovers the pair, to leading order: :math:`2\pi\,(d^2/m) \ln d`, nothing fitted."""
     return 2 * math.pi * d * d / m * math.log(d)
-
-
-def noise_per_sample(d: int, m: int) -> float:
-    r"""Standard deviation of one score from one sample against a signal of 1, exactly, for even d.
-
-    :math:`\sqrt{(d/m)(1 - M d/(d-1))}/(M d/(d-1))`, about :math:`\sqrt{\pi d^2/(2m)}`.
-    """
-    signal = majority(d) * d / (d - 1)
-    return math.sqrt(d / m * (1 - signal)) / signal
 
 
 @dataclass(frozen=True)

@@ -14,51 +14,34 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from ..readout import zigzag
-from .style import (
-    BIT,
-    BLIND,
-    FAINT,
-    FULL,
-    HEADS,
-    INK,
-    NARROW,
-    PAPER,
-    SIGNAL,
-    STATED,
-    drawing,
-    is_narrow,
-    label_lines,
-    panels,
-    plain_log_ticks,
-    say,
-)
+from . import style
 
 
-@drawing
+@style.drawing
 def model_diagram(walk: pd.DataFrame) -> Figure:
     """Figure 1 of the paper with the real numbers: tokens, heads, averaged vector, zigzag, prediction.
 
     ``walk`` is a frame of :func:`parity_lib.chapters.architecture.walk`. On a phone the embedding is left out, and the
     zigzag stands below.
     """
-    n, heads, small = int(walk["position"].max()), int(walk["head"].max()), is_narrow()
+    n, heads, small = int(walk["position"].max()), int(walk["head"].max()), style.is_narrow()
     middle, below = (n + 1) / 2, 5.2 if small else 0
     head, mean = (2.75, 4.55) if small else (4.95, 6.9)  # where the columns stand
-    fig = plt.figure(figsize=(NARROW if small else FULL, 0.47 * (n + 1 + below) + 0.3))
+    fig = plt.figure(figsize=(style.NARROW if small else style.FULL, 0.47 * (n + 1 + below) + 0.3))
     fig.set_layout_engine("none")
     ax = fig.add_axes((0, 0, 1, 1), xlim=(0, 5.25 if small else 11.1), ylim=(0.4 - below, n + 1.35))
     ax.axis("off")
     columns = {"heads": head, "mean": mean} | ({} if small else {"embedding": 1.8, "zigzag": 9.5})
     for title, at in columns.items():
-        ax.text(at, n + 1.05, title, ha="center", va="center", color=STATED, fontsize=11, weight="bold")
+        ax.text(at, n + 1.05, title, ha="center", va="center", color=style.STATED, fontsize=11, weight="bold")
     _tokens(ax, walk[walk["head"] == 1])
     rows = np.linspace(n - 0.6, 1.6, heads) if heads > 1 else [middle]
-    for y, colour, (_, frame) in zip(rows, islice(cycle(HEADS), heads), walk.groupby("head"), strict=True):
+    for y, colour, (_, frame) in zip(rows, islice(cycle(style.HEADS), heads), walk.groupby("head"), strict=True):
         _head(ax, frame, (0.9 if small else 3.35), (head, y), (mean - 0.62, middle), colour)
     first = walk.assign(part=walk["attention"] * walk["x"]).groupby("head")["part"].sum().mean()
-    _box(ax, mean, middle, 1.2, 0.8, f"v*₁ =\n{first:.2f}", STATED)
+    _box(ax, mean, middle, 1.2, 0.8, f"v*₁ =\n{first:.2f}", style.STATED)
     end, start = ((3.0, -0.1), (mean, middle - 0.45)) if small else ((8.0, middle), (mean + 0.62, middle))
-    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": STATED, "lw": 1.4})
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": style.STATED, "lw": 1.4})
     _prediction(ax, walk.iloc[0], heads, (2.9, -1.9) if small else (9.7, middle))
     return fig
 
@@ -67,15 +50,15 @@ def _tokens(ax: Axes, tokens: pd.DataFrame) -> None:
     """The column of tokens: position, bit and the four numbers of its embedding; bits of B in green."""
     n = len(tokens)
     for token in tokens.itertuples():
-        y, edge = n + 1 - token.position, BIT if token.bit else FAINT
-        if not is_narrow():
+        y, edge = n + 1 - token.position, style.BIT if token.bit else style.FAINT
+        if not style.is_narrow():
             numbers = ", ".join(_short(value) for value in (token.x, 1 - token.x, token.sine, token.cosine))
             _box(ax, 2.2, y, 2.3, 0.5, f"({numbers})", edge, size=8)
         _box(ax, 0.65, y, 0.38, 0.44, f"{token.x}", edge, bold=token.bit)
-        ink, weight = (INK, "bold") if token.bit else (STATED, "normal")
+        ink, weight = (style.INK, "bold") if token.bit else (style.STATED, "normal")
         ax.text(0.22, y, f"{token.position}", ha="center", va="center", fontsize=9, color=ink, weight=weight)
-    if not is_narrow():
-        ax.text(2.2, n + 0.62, "(x, 1 - x, sin, cos)", ha="center", va="center", color=STATED, fontsize=8)
+    if not style.is_narrow():
+        ax.text(2.2, n + 0.62, "(x, 1 - x, sin, cos)", ha="center", va="center", color=style.STATED, fontsize=8)
 
 
 def _head(ax: Axes, frame: pd.DataFrame, left: float, place: tuple[float, float], mean: tuple[float, float],
@@ -87,8 +70,9 @@ def _head(ax: Axes, frame: pd.DataFrame, left: float, place: tuple[float, float]
         start, weight = n + 1 - token.position, token.attention
         ax.plot([left, right], [start, y], color=colour, lw=0.4 + 4 * weight, alpha=0.12 + 0.8 * weight, zorder=1)
         if weight > 0.05:
-            ax.text(left + 0.3 * (right - left), start + 0.3 * (y - start), f"{weight:.2f}", fontsize=8, color=colour,
-                    ha="center", va="center", bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.8})  # fmt: skip
+            paper = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}
+            ax.text(left + 0.3 * (right - left), start + 0.3 * (y - start), f"{weight:.2f}", color=colour, fontsize=8,
+                    ha="center", va="center", bbox=paper)  # fmt: skip
     read = (frame["attention"] * frame["x"]).sum()
     _box(ax, x, y, 1.24, 0.7, f"head {frame['head'].iloc[0]}\nv₁ = {read:.2f}", colour, size=8.5)
     ax.annotate("", mean, (x + 0.64, y), arrowprops={"arrowstyle": "->", "color": colour, "lw": 1.2})
@@ -99,11 +83,11 @@ def _prediction(ax: Axes, end: pd.Series, k: int, place: tuple[float, float]) ->
     x, y = place
     inset = ax.inset_axes((x - 1.2, y - 1.4, 2.4, 2.8), transform=ax.transData)
     s = np.linspace(0, k, 601)
-    inset.plot(s, zigzag(torch.from_numpy(s), k, end["smoothing"]).numpy(), color=STATED, lw=1.4)
+    inset.plot(s, zigzag(torch.from_numpy(s), k, end["smoothing"]).numpy(), color=style.STATED, lw=1.4)
     whole = np.arange(k + 1)
-    inset.plot(whole, (-1.0) ** whole, "o", color=INK, ms=4)
+    inset.plot(whole, (-1.0) ** whole, "o", color=style.INK, ms=4)
     right = end["prediction"] * end["label"] > 0
-    colour = SIGNAL if right else BLIND
+    colour = style.SIGNAL if right else style.BLIND
     inset.plot(end["read"], end["prediction"], "o", color=colour, ms=8, zorder=5)
     inset.set(xticks=whole, xlabel=f"k v*₁ = {end['read']:.2f}")
     inset.tick_params(labelsize=8)
@@ -111,45 +95,45 @@ def _prediction(ax: Axes, end: pd.Series, k: int, place: tuple[float, float]) ->
     ax.text(x - 0.2, y - 2.75, told, ha="center", va="center", fontsize=10, weight="bold", color=colour)
 
 
-@drawing
+@style.drawing
 def zigzag_curves(curves: pd.DataFrame) -> Figure:
     """The frozen head between the integers, for several smoothings; dots are the labels at whole sums."""
-    fig, (ax,) = panels(1, 3.0)
+    fig, (ax,) = style.panels(1, 3.0)
     named = curves.assign(smoothing=curves["smoothing"].map("b = {:g}".format))
-    colours = dict(zip(named["smoothing"].unique(), (STATED, SIGNAL, BLIND), strict=False))
+    colours = dict(zip(named["smoothing"].unique(), (style.STATED, style.SIGNAL, style.BLIND), strict=False))
     sns.lineplot(named, x="sum", y="prediction", hue="smoothing", ax=ax, palette=colours)
     whole = np.arange(int(curves["sum"].max()) + 1)
-    ax.plot(whole, (-1.0) ** whole, "o", color=INK, ms=7, zorder=5)
+    ax.plot(whole, (-1.0) ** whole, "o", color=style.INK, ms=7, zorder=5)
     largest = curves.loc[curves["smoothing"] == 0, "prediction"].abs().max()
     ax.set(xlabel="sum of the bits that the heads read", xticks=whole,
            title=f"Right at whole sums, up to {largest:.0f} in size between them")  # fmt: skip
-    label_lines(ax)
+    style.label_lines(ax)
     return fig
 
 
-@drawing
+@style.drawing
 def construction(warmest: pd.DataFrame, smoothed: pd.DataFrame) -> Figure:
     """The two prices of Proposition 3: how cold soft heads must be, and what a smoothed ReLU costs hard ones."""
-    fig, (left, right) = panels(2, 3.2, share=False)
-    sns.lineplot(warmest, x="n", y="temperature", marker="o", color=SIGNAL, ax=left)
+    fig, (left, right) = style.panels(2, 3.2, share=False)
+    sns.lineplot(warmest, x="n", y="temperature", marker="o", color=style.SIGNAL, ax=left)
     n, least = np.array(sorted(warmest["n"]), dtype=float), warmest["temperature"].min()
-    left.plot(n, 1 / n, ":", color=STATED)
-    say(left, n[-1], 1 / n[-1], "1/n", STATED, (0, 9), "right")
-    say(left, n[-1], least, "needed: ∝ 1/n²", SIGNAL, (0, -10), "right")
+    left.plot(n, 1 / n, ":", color=style.STATED)
+    style.say(left, n[-1], 1 / n[-1], "1/n", style.STATED, (0, 9), "right")
+    style.say(left, n[-1], least, "needed: ∝ 1/n²", style.SIGNAL, (0, -10), "right")
     left.set(xscale="log", yscale="log", xlabel="positions n", ylabel="temperature", ylim=(0.12 * least, 1),
              title="Soft heads of norm 1\nmust be far colder than 1/n")  # fmt: skip
-    plain_log_ticks(left.xaxis)
+    style.plain_log_ticks(left.xaxis)
     few = smoothed[smoothed["k"].isin([1, smoothed["k"].max()])]  # the others lie between
     sns.lineplot(few.assign(k=few["k"].map("k = {}".format)), x="smoothing", y="risk", hue="k", ax=right)
     right.set(xscale="log", yscale="log", xlabel="smoothing b", ylabel="risk",
               title="Hard heads: a smoothed ReLU\nalways costs something")  # fmt: skip
-    label_lines(right)
+    style.label_lines(right)
     return fig
 
 
 def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, edge: str, size: float = 9,
          bold: bool = False) -> None:  # fmt: skip
-    shape = FancyBboxPatch((x - width / 2, y - height / 2), width, height, facecolor=PAPER, edgecolor=edge,
+    shape = FancyBboxPatch((x - width / 2, y - height / 2), width, height, facecolor=style.PAPER, edgecolor=edge,
                            boxstyle="round,pad=0,rounding_size=0.08", lw=1.3, zorder=3)  # fmt: skip
     ax.add_patch(shape)
     ax.text(x, y, text, ha="center", va="center", fontsize=size, zorder=4, weight="bold" if bold else "normal")

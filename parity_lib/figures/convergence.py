@@ -7,41 +7,29 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import (
-    BLIND,
-    CHALK,
-    SIGNAL,
-    curves,
-    drawing,
-    is_narrow,
-    label_lines,
-    medians,
-    panels,
-    rate_map,
-    success_lines,
-)
+from . import style
 
-FORCES = {"label-free": BLIND, "parity signal": SIGNAL}
+FORCES = {"label-free": style.BLIND, "parity signal": style.SIGNAL}
 
 
-@drawing
+@style.drawing
 def success_map(found: pd.DataFrame, ks: tuple[int, ...] = (2, 3, 4)) -> Figure:
     """Solved pairs in percent over smoothing and c1, a panel for every k shown, at one step size."""
     one_step = found[found["step"] == found["step"].iloc[0]]
     shown = [k for k in ks if k in set(found["k"])]
-    fig, axes = panels(len(shown), 2.9)
+    fig, axes = style.panels(len(shown), 2.9)
     for ax, k in zip(axes, shown, strict=True):
-        table = rate_map(one_step[one_step["k"] == k], "solved", "c1", "smoothing", ax)
+        table = style.rate_map(one_step[one_step["k"] == k], "solved", "c1", "smoothing", ax)
         ax.set(title=f"k = {k}: up to {table.to_numpy().max():.0f} % solved", xlabel="smoothing b",
                ylabel="c1 (temperature c1/n)")  # fmt: skip
     return fig
 
 
-@drawing
+@style.drawing
 def two_forces(found: pd.DataFrame) -> Figure:
     """Both forces along training, a panel for every smoothing: medians and quartiles over the pairs."""
     parts = list(found.groupby("smoothing"))
-    fig, axes = panels(len(parts), 3.1)
+    fig, axes = style.panels(len(parts), 3.1)
     for ax, (b, part) in zip(axes, parts, strict=True):
         middle = part.groupby(["update", "force"])["size"].median().unstack()
         takes = (middle["parity signal"] > 0.5 * middle["label-free"]).iloc[len(middle) // 10 :].any()
@@ -51,13 +39,13 @@ def two_forces(found: pd.DataFrame) -> Figure:
 
 
 def draw_forces(frame: pd.DataFrame, x: str, ax: Axes, label: str, inside: bool = False) -> None:
-    legend = is_narrow() or not inside
-    medians(frame, x, "size", hue="force", hue_order=list(FORCES), palette=FORCES, legend=legend, ax=ax)
+    legend = style.is_narrow() or not inside
+    style.medians(frame, x, "size", hue="force", hue_order=list(FORCES), palette=FORCES, legend=legend, ax=ax)
     ax.set(xscale="log", yscale="log", ylabel=label)
-    label_lines(ax)
+    style.label_lines(ax)
 
 
-@drawing
+@style.drawing
 def melting(found: pd.DataFrame) -> Figure:
     """Share of runs that are solved, and of those whose heads the label-free force alone melts, against smoothing."""
     titles = {}
@@ -66,16 +54,17 @@ def melting(found: pd.DataFrame) -> Figure:
         kept = "heads do not melt" if part["melted"].mean() < 0.05 else "hardly a success without melting"
         titles[k] = f"k = {k}: " + ("they part" if sharp > 0.2 else kept)
     long = found.melt(["smoothing", "k"], ["melted", "solved"], var_name="what", value_name="share")
-    return curves(success_lines, long, "smoothing", "share", {"melted": BLIND, "solved": SIGNAL}, hue="what", panel="k",
-                  titles=titles, log="x", xlabel="smoothing b", ylabel="% of pairs", names={"melted": "heads melt"},
-                  ticks=sorted(found["smoothing"].unique())[::-2])  # fmt: skip
+    colours = {"melted": style.BLIND, "solved": style.SIGNAL}
+    return style.curves(style.success_lines, long, "smoothing", "share", colours, hue="what", panel="k", titles=titles,
+                        log="x", xlabel="smoothing b", ylabel="% of pairs", names={"melted": "heads melt"},
+                        ticks=sorted(found["smoothing"].unique())[::-2])  # fmt: skip
 
 
-@drawing
+@style.drawing
 def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
     """Risk of two heads over the positions they point at, with the ways of a few runs; a panel each."""
     parts = list(found.groupby("panel", sort=False))
-    fig, axes = panels(len(parts), 3.6)
+    fig, axes = style.panels(len(parts), 3.6)
     for ax, (name, part) in zip(axes, parts, strict=True):
         grid = part[part["layer"] == "risk"].pivot(index="head_2", columns="head_1", values="risk")
         step, n = grid.columns[0], grid.columns[-1]
@@ -85,10 +74,10 @@ def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
         for _, way in part[part["layer"] == "way"].groupby("seed"):
             places = way[["head_1", "head_2"]].to_numpy()
             jumps = np.flatnonzero(np.abs(np.diff(places, axis=0)).max(1) > n / 2) + 1
-            ax.plot(*np.insert(places, jumps, np.nan, axis=0).T, color=CHALK, lw=1.0, alpha=0.9)
-            ax.plot(*places[0], "o", color=CHALK, ms=3)
+            ax.plot(*np.insert(places, jumps, np.nan, axis=0).T, color=style.CHALK, lw=1.0, alpha=0.9)
+            ax.plot(*places[0], "o", color=style.CHALK, ms=3)
             ends.append(places[-1])
-        ax.plot(*np.array(ends).T, "o", color=BLIND, ms=5, mec=CHALK, mew=0.7)
+        ax.plot(*np.array(ends).T, "o", color=style.BLIND, ms=5, mec=style.CHALK, mew=0.7)
         goals = np.array([bits, bits[::-1]])
         ax.plot(*goals.T, "s", mfc="none", mec="#5ee0b5", ms=12, mew=1.8)
         found_by = sum(np.abs(goals - end).max(1).min() < 0.5 for end in ends)

@@ -8,44 +8,17 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from .style import (
-    BLIND,
-    CODE,
-    COLUMN,
-    GOLD,
-    INK,
-    REPAIRED,
-    SERIES,
-    SIGNAL,
-    SKY,
-    STATED,
-    colour_words,
-    curves,
-    drawing,
-    finding,
-    is_narrow,
-    label_last,
-    label_lines,
-    medians,
-    panels,
-    plain_log_ticks,
-    rate_rows,
-    say,
-    share,
-    short_lines,
-    success_lines,
-    ticks_at,
-)
+from . import style
 
 AVERAGING, SAMPLING, AUTHORS, STATED_RECIPE = (
     "heads that average", "heads that sample", "the authors' loss", "the theorem's recipe",
 )  # fmt: skip
-BOTH = {SAMPLING: REPAIRED, AVERAGING: CODE}
+BOTH = {SAMPLING: style.REPAIRED, AVERAGING: style.CODE}
 TOP = 1.12  # upper edge of the axes of risk
 POWERS = {-2: "1/n²", -1.5: "n⁻¹·⁵", -1: "1/n", -0.5: "1/√n", 0: "1", 0.5: "√n", 1: "n"}
 
 
-@drawing
+@style.drawing
 def by_k(frame: pd.DataFrame) -> Figure:
     """Committed success against k, without and with cyclic neighbours."""
     names = {"theory": STATED_RECIPE, "figure2-signed": AUTHORS, "repaired": SAMPLING}
@@ -53,16 +26,17 @@ def by_k(frame: pd.DataFrame) -> Figure:
     smoothed = "... with b = " + frame["smoothing"].map("{:g}".format)
     named = frame.assign(series=frame["recipe"].map(names).where(usual, smoothed))
     smoother = next(iter(named.loc[~usual, "series"]), "...")
-    colours = {SAMPLING: REPAIRED, AUTHORS: CODE, smoother: SKY, STATED_RECIPE: STATED}
-    fig = curves(success_lines, named, "k", "committed", colours, hue="series", panel="neighbours",
-                 titles={False: "no neighbours in B", True: "neighbours in B"}, xlabel="number of bits k")  # fmt: skip
-    averaged = share(named[named["k"] > 1], series=AUTHORS, neighbours=True)
-    holds = share(named, series=SAMPLING) > 0.95 and averaged < 0.5
+    colours = {SAMPLING: style.REPAIRED, AUTHORS: style.CODE, smoother: style.SKY, STATED_RECIPE: style.STATED}
+    fig = style.curves(style.success_lines, named, "k", "committed", colours, hue="series", panel="neighbours",
+                       titles={False: "no neighbours in B", True: "neighbours in B"},
+                       xlabel="number of bits k")  # fmt: skip
+    averaged = style.share(named[named["k"] > 1], series=AUTHORS, neighbours=True)
+    holds = style.share(named, series=SAMPLING) > 0.95 and averaged < 0.5
     text = "Only heads that sample commit for every k, with neighbours as without"
-    return finding(fig, holds, text, "Runs that commit, by number of bits")
+    return style.finding(fig, holds, text, "Runs that commit, by number of bits")
 
 
-@drawing
+@style.drawing
 def by_distance(frame: pd.DataFrame) -> Figure:
     """Success against the distance of the closest two bits; for averaging heads by arg-max too."""
     frame = frame[frame["drawn"]]
@@ -70,121 +44,123 @@ def by_distance(frame: pd.DataFrame) -> Figure:
     by_argmax = "... by arg-max alone"
     series = {SAMPLING: sample["committed"], by_argmax: average["recovered"], AVERAGING: average["committed"]}
     long = pd.concat([frame.loc[s.index].assign(series=name, success=s) for name, s in series.items()])
-    fig = curves(success_lines, long, "distance", "success", BOTH | {by_argmax: STATED}, hue="series",
-                 xlabel="distance of the closest two bits on the circle")  # fmt: skip
-    near, hard = share(average, distance=1), share(average, "recovered", distance=1)
-    holds = near < 0.5 < hard and share(average[average["distance"] > 2]) > 0.8
+    fig = style.curves(style.success_lines, long, "distance", "success", BOTH | {by_argmax: style.STATED}, hue="series",
+                       xlabel="distance of the closest two bits on the circle")  # fmt: skip
+    near, hard = style.share(average, distance=1), style.share(average, "recovered", distance=1)
+    holds = near < 0.5 < hard and style.share(average[average["distance"] > 2]) > 0.8
     text = "Neighbours are where heads that average do not commit"
-    return finding(fig, holds, text, "Success by the distance of the closest bits")
+    return style.finding(fig, holds, text, "Success by the distance of the closest bits")
 
 
-@drawing
+@style.drawing
 def soft_and_hard(frame: pd.DataFrame) -> Figure:
     """Soft solutions of Proposition 21, each a dot: the best attention that its weakest bit gets."""
     names = {"apart": "no neighbours", "around": "only n and 1", "close": "other neighbours"}
-    names = {kind: short_lines(name, 10) for kind, name in names.items()}
-    palette = {"arg-max is B": SIGNAL, "arg-max is not B": BLIND}
+    names = {kind: style.short_lines(name, 10) for kind, name in names.items()}
+    palette = {"arg-max is B": style.SIGNAL, "arg-max is not B": style.BLIND}
     read = frame["recovered"].map(dict(zip((True, False), palette, strict=True)))
-    fig, (ax,) = panels(1, 3.1, width=6.2)
+    fig, (ax,) = style.panels(1, 3.1, width=6.2)
     sns.stripplot(frame.assign(kind=frame["kind"].map(names), read=read), x="kind", y="weakest", hue="read",
                   order=[name for kind, name in names.items() if kind in set(frame["kind"])], palette=palette,
                   size=3, alpha=0.6, jitter=0.32, legend=False, ax=ax)  # fmt: skip
-    colour_words(ax, palette)
-    ax.axhline(0.5, color=STATED, lw=1, ls=":")
+    style.colour_words(ax, palette)
+    ax.axhline(0.5, color=style.STATED, lw=1, ls=":")
     ax.set(xlabel="neighbours in B", ylabel="best attention on\nthe weakest bit", ylim=(0, 1.03))
     apart, around = (frame[frame["kind"] == kind] for kind in ("apart", "around"))
     holds = len(around) > 0 and bool(apart["proper"].all()) and not around["proper"].any()
-    return finding(fig, holds, "Positions n and 1 are neighbours too", "Soft solutions read with hard attention")
+    return style.finding(fig, holds, "Positions n and 1 are neighbours too", "Soft solutions read with hard attention")
 
 
-@drawing
+@style.drawing
 def by_temperature(frame: pd.DataFrame) -> Figure:
     """Committed success against the temperature, at a fixed learning rate and at one in proportion."""
     named = frame.assign(series=frame["recipe"].map({"figure2-signed": AVERAGING, "repaired": SAMPLING}))
     titles = {"fixed": "learning rate as in the recipe", "proportional": "learning rate times temperature"}
-    fig = curves(success_lines, named, "power", "committed", BOTH, hue="series", panel="rate", titles=titles,
-                 xlabel="temperature")  # fmt: skip
+    fig = style.curves(style.success_lines, named, "power", "committed", BOTH, hue="series", panel="rate",
+                       titles=titles, xlabel="temperature")  # fmt: skip
     at = sorted(frame["power"].unique())
     for ax in fig.axes:
         ax.set_xticks(at, [POWERS.get(p, f"n^{p:g}") for p in at], fontsize=8)
     cold = frame[frame["power"] == -1]
-    holds = share(cold, recipe="repaired", rate="fixed") > 0.9 > 0.5 > share(cold, recipe="figure2-signed")
+    holds = style.share(cold, recipe="repaired", rate="fixed") > 0.9 > 0.5 > style.share(cold, recipe="figure2-signed")
     text = "Cold heads that average feel no gradient; heads that sample do"
-    return finding(fig, holds, text, "Runs that commit, by temperature")
+    return style.finding(fig, holds, text, "Runs that commit, by temperature")
 
 
-@drawing
+@style.drawing
 def by_heads(frame: pd.DataFrame, k: int) -> Figure:
     """Number of heads: what is read off heads or weights (left), and how much of the risk is closed (right)."""
-    fig, (left, right) = panels(2, 3.1, share=False)
+    fig, (left, right) = style.panels(2, 3.1, share=False)
     names = {"by_weights": "largest summed\nweights are B", "committed": "committed"}
     long = frame.melt(["heads"], list(names), var_name="series", value_name="success").replace({"series": names})
-    success_lines(long, "heads", "success", hue="series", palette=[SIGNAL, CODE], ax=left)
-    label_lines(left)
+    style.success_lines(long, "heads", "success", hue="series", palette=[style.SIGNAL, style.CODE], ax=left)
+    style.label_lines(left)
     shown = frame.assign(closed=100 * frame["closed"])
-    sns.stripplot(shown, x="heads", y="closed", color=CODE, size=2.5, alpha=0.5, jitter=0.3, ax=right)
+    sns.stripplot(shown, x="heads", y="closed", color=style.CODE, size=2.5, alpha=0.5, jitter=0.3, ax=right)
     sns.pointplot(shown, x="heads", y="closed", estimator="median", errorbar=None, ls="none", marker="_",
-                  markersize=16, color=INK, ax=right)  # fmt: skip
-    left.axvline(k, color=STATED, lw=1, ls=":")
+                  markersize=16, color=style.INK, ax=right)  # fmt: skip
+    left.axvline(k, color=style.STATED, lw=1, ls=":")
     left.set(title="what is found", xlabel=f"heads (dotted: one a bit, {k})")
     right.set(title="how far each run gets", xlabel="heads", ylabel="gap to the least risk closed, %")
     few = frame[frame["heads"] < k]["committed"].mean()
-    enough, spare = (share(frame[rows], "by_weights") for rows in (frame["heads"] == k, frame["heads"] > k))
+    enough, spare = (style.share(frame[rows], "by_weights") for rows in (frame["heads"] == k, frame["heads"] > k))
     text = "One head per bit is enough, and spare heads do no harm to the sum"
-    return finding(fig, few == 0 and enough > 0.8 and spare > 0.8, text, "Success by number of heads")
+    return style.finding(fig, few == 0 and enough > 0.8 and spare > 0.8, text, "Success by number of heads")
 
 
-@drawing
+@style.drawing
 def by_batch(frame: pd.DataFrame, inputs: int) -> Figure:
     """Committed success against the number of examples per update; ``inputs`` is the exact gradient."""
     named = frame.assign(series=frame["recipe"].map({"figure2-signed": AUTHORS, "product-head": SAMPLING}))
-    fig = curves(success_lines, named, "batch", "committed", {SAMPLING: REPAIRED, AUTHORS: CODE}, hue="series",
-                 log="x", xlabel="examples per update")  # fmt: skip
-    batches = sorted(frame["batch"].unique())[:: -2 if is_narrow() else 1]
+    colours = {SAMPLING: style.REPAIRED, AUTHORS: style.CODE}
+    fig = style.curves(style.success_lines, named, "batch", "committed", colours, hue="series", log="x",
+                       xlabel="examples per update")  # fmt: skip
+    batches = sorted(frame["batch"].unique())[:: -2 if style.is_narrow() else 1]
     fig.axes[0].set_xticks(batches, ["all" if b == inputs else f"{b:,}".replace(",", " ") for b in batches], fontsize=8)
     small = frame[frame["batch"] == frame["batch"].min()]
-    holds = share(small, recipe="product-head") > 0.8 > 0.2 > share(small, recipe="figure2-signed")
+    holds = style.share(small, recipe="product-head") > 0.8 > 0.2 > style.share(small, recipe="figure2-signed")
     text = f"Heads that sample learn from batches of {frame['batch'].min()}"
-    return finding(fig, holds, text, "Runs that commit, by batch size")
+    return style.finding(fig, holds, text, "Runs that commit, by batch size")
 
 
-@drawing
+@style.drawing
 def by_length(frame: pd.DataFrame) -> Figure:
     """Heads that sample by n: what is found (left), and when the arg-max settles on B (right)."""
-    fig, axes = panels(2, 3.1, share=False)
+    fig, axes = style.panels(2, 3.1, share=False)
     many, by_argmax, one = "many frequencies", "circle, arg-max", "circle, committed"
-    palette = {many: REPAIRED, by_argmax: SKY, one: SIGNAL}
+    palette = {many: style.REPAIRED, by_argmax: style.SKY, one: style.SIGNAL}
     named = frame.assign(series=frame["code"].map({"powers": many, "circle": one}), success=frame["committed"])
     circle = named[named["code"] == "circle"].assign(series=by_argmax, success=lambda f: f["recovered"])
     both = pd.concat([named, circle])
-    success_lines(both, "n", "success", hue="series", hue_order=list(palette), palette=palette, ax=axes[0])
+    style.success_lines(both, "n", "success", hue="series", hue_order=list(palette), palette=palette, ax=axes[0])
     settled = named[named["settled"] < float("inf")].assign(settled=lambda f: f["settled"].clip(lower=1))
-    medians(settled, "n", "settled", hue="series", hue_order=[many, one], palette=palette, ax=axes[1])
+    style.medians(settled, "n", "settled", hue="series", hue_order=[many, one], palette=palette, ax=axes[1])
     axes[0].set(title="what is found")
     axes[1].set(yscale="log", title="when the arg-max settles on B", ylabel="update")
-    plain_log_ticks(axes[1].yaxis)
+    style.plain_log_ticks(axes[1].yaxis)
     _lengths(axes, frame)
-    label_lines(axes[0])
-    label_lines(axes[1], {one: "circle"})
+    style.label_lines(axes[0])
+    style.label_lines(axes[1], {one: "circle"})
     last = frame[frame["n"] == frame["n"].max()]
-    holds = share(last, code="powers") > 0.9 and share(last, "recovered", code="circle") > 0.9
+    holds = style.share(last, code="powers") > 0.9 and style.share(last, "recovered", code="circle") > 0.9
     text = f"With exact gradients the bits are found up to n = {frame['n'].max()}"
-    return finding(fig, holds, text, "Heads that sample, by number of positions")
+    return style.finding(fig, holds, text, "Heads that sample, by number of positions")
 
 
-@drawing
+@style.drawing
 def price(frame: pd.DataFrame, exponents: Mapping[int, float]) -> Figure:
     """The first gradient of heads that sample, and its price in examples, against n; one line per k."""
-    fig, axes = panels(2, 3.1, share=False)
+    fig, axes = style.panels(2, 3.1, share=False)
     named = frame.assign(series="k = " + frame["k"].astype(str))
     titles = {"gradient": ("first gradient, exact", "norm"), "price": ("its price", "examples for one such gradient")}
     for ax, (column, (title, label)) in zip(axes, titles.items(), strict=True):
-        medians(named, "n", column, hue="series", palette=list(SERIES[: frame["k"].nunique()]), ax=ax)
+        style.medians(named, "n", column, hue="series", palette=list(style.SERIES[: frame["k"].nunique()]), ax=ax)
         ax.set(yscale="log", title=title, ylabel=label)
-        label_lines(ax)
+        style.label_lines(ax)
     _lengths(axes, frame)
     holds = all(abs(value - k) < 0.3 for k, value in exponents.items())
-    return finding(fig, holds, "A first gradient costs about nᵏ examples", "The first gradient, by number of positions")
+    title = "A first gradient costs about nᵏ examples"
+    return style.finding(fig, holds, title, "The first gradient, by number of positions")
 
 
 def _lengths(axes: list, frame: pd.DataFrame) -> None:
@@ -192,65 +168,65 @@ def _lengths(axes: list, frame: pd.DataFrame) -> None:
     lengths = sorted(frame["n"].unique())
     for ax in axes:
         ax.set(xscale="log", xlabel="number of positions n")
-        ticks_at(ax.xaxis, lengths[:: 1 + len(lengths) // 6])
+        style.ticks_at(ax.xaxis, lengths[:: 1 + len(lengths) // 6])
 
 
-@drawing
+@style.drawing
 def ladder(frame: pd.DataFrame, steps: Mapping[str, str]) -> Figure:
     """Committed success of every step of the ladder of repairs, all k together, without and with neighbours."""
-    palette = {"no neighbours": SIGNAL, "neighbours": BLIND}
-    fig, (ax,) = panels(1, 0.36 * len(steps) + 1.2, keep=True)
+    palette = {"no neighbours": style.SIGNAL, "neighbours": style.BLIND}
+    fig, (ax,) = style.panels(1, 0.36 * len(steps) + 1.2, keep=True)
     named = frame.assign(series=frame["neighbours"].map(dict(zip((False, True), palette, strict=True))))
-    rate_rows(named, "committed", "step", steps, "series", palette, ax)
-    colour_words(ax, palette)
-    holds = share(frame, step="sampled") > 0.95 and share(frame, step="signed", neighbours=True) < 0.3
-    return finding(fig, holds, "Neighbours are what averaging heads cannot tell apart", "What each change buys")
+    style.rate_rows(named, "committed", "step", steps, "series", palette, ax)
+    style.colour_words(ax, palette)
+    holds = style.share(frame, step="sampled") > 0.95 and style.share(frame, step="signed", neighbours=True) < 0.3
+    return style.finding(fig, holds, "Neighbours are what averaging heads cannot tell apart", "What each change buys")
 
 
-@drawing
+@style.drawing
 def functions(frame: pd.DataFrame) -> Figure:
     """Share of runs that learn each function of three bits, by what the fitted read-out may combine."""
-    fig, (ax,) = panels(1, 2.7, width=COLUMN + 1.4, keep=True)
+    fig, (ax,) = style.panels(1, 2.7, width=style.COLUMN + 1.4, keep=True)
     named = frame.assign(series="read-out of " + frame["readout"])
-    palette = dict(zip(named["series"].unique(), (STATED, SIGNAL), strict=False))
+    palette = dict(zip(named["series"].unique(), (style.STATED, style.SIGNAL), strict=False))
     rows = {name: name for name in frame["function"].unique()}
-    rate_rows(named, "learned", "function", rows, "series", palette, ax)
-    colour_words(ax, palette)
-    by_sum = [share(frame, "learned", function=name, readout="sum") for name in ("AND", "majority", "polynomial")]
+    style.rate_rows(named, "learned", "function", rows, "series", palette, ax)
+    style.colour_words(ax, palette)
+    by_sum = [style.share(frame, "learned", function=name, readout="sum") for name in ("AND", "majority", "polynomial")]
     holds = min(by_sum[:2]) > 0.7 > 0.3 > by_sum[2]
-    return finding(fig, holds, "Functions of a sum are learned from the sum", "Other functions of three bits")
+    return style.finding(fig, holds, "Functions of a sum are learned from the sum", "Other functions of three bits")
 
 
-@drawing
+@style.drawing
 def risk_against_norm(frame: pd.DataFrame) -> Figure:
     """Trained networks and the bounds against the scaled norm, one panel for each number of heads."""
-    fig, axes = panels(frame["m"].nunique(), 3.3)
-    colours = {"these very heads": SKY, "with a proof": INK, "Theorem 11, clamped": STATED}
+    fig, axes = style.panels(frame["m"].nunique(), 3.3)
+    colours = {"these very heads": style.SKY, "with a proof": style.INK, "Theorem 11, clamped": style.STATED}
     for ax, (m, part) in zip(axes, frame.groupby("m"), strict=True):
         trained = part["series"] == "trained network"
-        medians(part[~trained], "scaled", "value", hue="series", hue_order=list(colours), palette=colours, ax=ax)
-        sns.scatterplot(part[trained], x="scaled", y="value", color=GOLD, s=18, ax=ax, legend=False)
+        style.medians(part[~trained], "scaled", "value", hue="series", hue_order=list(colours), palette=colours, ax=ax)
+        sns.scatterplot(part[trained], x="scaled", y="value", color=style.GOLD, s=18, ax=ax, legend=False)
         ax.set(xscale="log", title=f"{m} head{'s' if m > 1 else ''}", xlabel="|α||β| m²/n", ylim=(-0.03, TOP),
                ylabel="risk, squared hinge")  # fmt: skip
-    label_last(axes)
-    say(axes[0], 0.02, 0.98, "trained networks", GOLD, (0, 0), xycoords="axes fraction")
+    style.label_last(axes)
+    style.say(axes[0], 0.02, 0.98, "trained networks", style.GOLD, (0, 0), xycoords="axes fraction")
     return fig
 
 
-@drawing
+@style.drawing
 def risk_against_heads(frame: pd.DataFrame) -> Figure:
     """Trained risk against the number of fixed heads, heard as a mean or separately; every run a dot."""
-    fig, (ax,) = panels(1, 3.2, width=COLUMN + 1.4)
-    colours = {"mean": GOLD, "separate": SKY}
+    fig, (ax,) = style.panels(1, 3.2, width=style.COLUMN + 1.4)
+    colours = {"mean": style.GOLD, "separate": style.SKY}
     place = {m: i for i, m in enumerate(sorted(frame["m"].unique()))}
     at = frame.assign(place=frame["m"].map(place))
     sns.stripplot(at, x="place", y="risk", hue="pooling", palette=colours, dodge=0.3, size=3, alpha=0.5, ax=ax,
                   legend=False, native_scale=True)  # fmt: skip
-    medians(at, "place", "risk", hue="pooling", palette=colours, ax=ax, errorbar=None)
-    ax.axhline(1, color=INK, lw=0.9, ls=":")
+    style.medians(at, "place", "risk", hue="pooling", palette=colours, ax=ax, errorbar=None)
+    ax.axhline(1, color=style.INK, lw=0.9, ls=":")
     ax.set_xticks(list(place.values()), [str(m) for m in place])
     ax.set(xlabel="number of fixed heads m", ylabel="risk, squared hinge", ylim=(-0.03, TOP))
-    label_lines(ax, {"mean": "   their mean", "separate": "   each heard"})
+    style.label_lines(ax, {"mean": "   their mean", "separate": "   each heard"})
     last = frame[frame["m"] == frame["m"].max()].groupby("pooling")["risk"].median()
     helps = last["separate"] < 0.2 < 0.5 < last["mean"]
-    return finding(fig, helps, "More fixed heads help only where each is heard", "Risk by number of fixed heads")
+    return style.finding(fig, helps, "More fixed heads help only where each is heard", "Risk by number of fixed heads")

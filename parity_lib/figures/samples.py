@@ -8,29 +8,16 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import (
-    BLIND,
-    CODE,
-    INK,
-    REPAIRED,
-    SIGNAL,
-    STATED,
-    curves,
-    drawing,
-    label_lines,
-    panels,
-    plain_log_ticks,
-    say,
-    success_lines,
-)
+from . import style
 
 COLOURS = {
-    "heads": REPAIRED, "network": BLIND, "elimination": SIGNAL, "largest coefficient": STATED, "leading vector": CODE,
+    "heads": style.REPAIRED, "network": style.BLIND, "elimination": style.SIGNAL, "largest coefficient": style.STATED,
+    "leading vector": style.CODE,
 }  # fmt: skip
 """The learners, by colour through the chapter."""
 
 
-@drawing
+@style.drawing
 def by_length(needed: pd.DataFrame, least: pd.DataFrame) -> Figure:
     """Examples needed against the number of positions, a panel for each k: medians, quartiles as a band.
 
@@ -39,28 +26,28 @@ def by_length(needed: pd.DataFrame, least: pd.DataFrame) -> Figure:
     ``examples``), the heads' first gradient cannot tell the sets apart.
     """
     parts = list(needed.groupby("k"))
-    fig, axes = panels(len(parts), 3.6)
+    fig, axes = style.panels(len(parts), 3.6)
     for ax, (k, frame) in zip(axes, parts, strict=True):
         for name, part in frame[np.isfinite(frame["median"])].groupby("learner", sort=False):
             _fan(part, "n", COLOURS[name], ax, name)
             if name == "heads":
                 _law(part, "n", int(k), f"∝ n{'²³⁴⁵'[int(k) - 2]}", ax)
         bound = least[least["k"] == k]
-        ax.plot(bound["n"], bound["examples"], "--", color=INK)
+        ax.plot(bound["n"], bound["examples"], "--", color=style.INK)
         middle = bound.iloc[len(bound) // 2]
-        say(ax, middle["n"], middle["examples"], "blind below", INK, (4, -8))
+        style.say(ax, middle["n"], middle["examples"], "blind below", style.INK, (4, -8))
         ax.set(xlabel="positions n", title=f"Parity of {k} bits")
-        label_lines(ax)
+        style.label_lines(ax)
     return fig
 
 
-@drawing
+@style.drawing
 def by_size(needed: pd.DataFrame, exponent: float) -> Figure:
     """Examples that two heads need against the numbers each of them has; the title has the measured power."""
-    fig, (ax,) = panels(1, 3.0)
+    fig, (ax,) = style.panels(1, 3.0)
     finite = needed[np.isfinite(needed["median"])]
     if len(finite):
-        _fan(finite, "numbers", REPAIRED, ax)
+        _fan(finite, "numbers", style.REPAIRED, ax)
         _law(finite, "numbers", -1, "∝ 1/d", ax)
     ax.set(xlabel="numbers d in a head", title=f"More numbers, fewer examples: the power is {exponent:.1f}")
     return fig
@@ -71,24 +58,24 @@ def _fan(part: pd.DataFrame, x: str, colour: str, ax: Axes, name: str | None = N
     sns.lineplot(part, x=x, y="median", color=colour, marker="o", label=name, ax=ax)
     ax.fill_between(part[x], part["low"], part["high"].replace(np.inf, np.nan), color=colour, alpha=0.15, lw=0)
     ax.set(xscale="log", yscale="log", ylabel="examples needed")
-    plain_log_ticks(ax.xaxis)
+    style.plain_log_ticks(ax.xaxis)
 
 
 def _law(part: pd.DataFrame, x: str, power: int, text: str, ax: Axes) -> None:
     """A dotted power law through the first point."""
     first, last = part.iloc[0], part.iloc[-1]
     end = first["median"] * (last[x] / first[x]) ** power
-    ax.plot([first[x], last[x]], [first["median"], end], ":", color=INK)
+    ax.plot([first[x], last[x]], [first["median"], end], ":", color=style.INK)
     middle = (first[x] * last[x]) ** 0.5, (first["median"] * end) ** 0.5
-    say(ax, *middle, text, INK, (4, -12 if power > 0 else -10), "left" if power > 0 else "right")
+    style.say(ax, *middle, text, style.INK, (4, -12 if power > 0 else -10), "left" if power > 0 else "right")
 
 
-@drawing
+@style.drawing
 def under_noise(found: pd.DataFrame) -> Figure:
     """How often each learner names B when labels are flipped, in percent, with Wilson intervals."""
     shifted = found.assign(flipped=100 * found["noise"])
-    fig = curves(success_lines, shifted, "flipped", "right", COLOURS, hue="learner", xlabel="labels flipped, %",
-                 ylabel="B named, % of streams", height=3.0)  # fmt: skip
+    fig = style.curves(style.success_lines, shifted, "flipped", "right", COLOURS, hue="learner",
+                       xlabel="labels flipped, %", ylabel="B named, % of streams", height=3.0)  # fmt: skip
     last = found[found["noise"] == found["noise"].max()].groupby("learner", sort=False)["right"].mean()
     alive, dead = list(last.index[last > 0.5]), list(last.index[last < 0.5])
     told = "A few wrong labels end elimination; heads do not mind"

@@ -8,82 +8,68 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import (
-    BLIND,
-    FULL,
-    INK,
-    ORANGE,
-    REPAIRED,
-    SIGNAL,
-    SKY,
-    STATED,
-    drawing,
-    label_last,
-    panels,
-    plain_log_ticks,
-    ticks_at,
-)
+from . import style
 
-FUNCTIONS = {"PARITY": SIGNAL, "MAJORITY": ORANGE, "MEAN": SKY, "FIRST": STATED}
+FUNCTIONS = {"PARITY": style.SIGNAL, "MAJORITY": style.ORANGE, "MEAN": style.SKY, "FIRST": style.STATED}
 """The colour of every function, hardest first."""
 QUANTITIES = {"sharpness": "sharpness", "norm": "norm of the parameters", "blowup": "layer-norm blowup"}
-KIND_COLOURS = {"transformer": SIGNAL, "LSTM": ORANGE}
+KIND_COLOURS = {"transformer": style.SIGNAL, "LSTM": style.ORANGE}
 
 
-@drawing
+@style.drawing
 def constructed(frame: pd.DataFrame) -> Figure:
     """Sharpness, norm and blowup of the constructions against length."""
-    fig, axes = panels(3, 3.1, share=False)
+    fig, axes = style.panels(3, 3.1, share=False)
     for ax, (quantity, label) in zip(axes, QUANTITIES.items(), strict=True):
         _by_function(frame, quantity, ax, marker="o", markersize=4)
         ax.set(xscale="log", xlabel="length n", ylabel=label)
-        ticks_at(ax.xaxis, [4, 16, 64, 256])
+        style.ticks_at(ax.xaxis, [4, 16, 64, 256])
     axes[0].set(ylim=(0, None))
     for ax in axes[1:]:
         ax.set(yscale="log")
-        plain_log_ticks(ax.yaxis)
+        style.plain_log_ticks(ax.yaxis)
     _error_bars(frame, axes[0])
-    label_last(axes)
+    style.label_last(axes)
     growth = frame[frame["function"] == "PARITY"].sort_values("n")["norm"]
     grown = growth.iloc[-1] / growth.iloc[0]
     fig.suptitle(f"Written down for any length; PARITY's norm grows {grown:.0f}-fold, blowup stays")
     return fig
 
 
-@drawing
+@style.drawing
 def lengths(frame: pd.DataFrame) -> Figure:
     """Converged runs against length: every run a dot, means joined; how many PARITY runs converged on top."""
     good = frame[frame["converged"]]
-    fig, axes = panels(2, 3.3, ratios=[1.2, 1], share=False)
+    fig, axes = style.panels(2, 3.3, ratios=[1.2, 1], share=False)
     for ax, quantity in zip(axes, ("sharpness", "blowup"), strict=True):
         sns.scatterplot(
             good, x="n", y=quantity, hue="function", palette=FUNCTIONS, ax=ax, s=16, alpha=0.55, legend=False
         )
         _by_function(good, quantity, ax)
         ax.set(xlabel="length n", ylabel=QUANTITIES[quantity])
-        ticks_at(ax.xaxis, good["n"])
+        style.ticks_at(ax.xaxis, good["n"])
     axes[0].set(ylim=(0, None))
     axes[1].set(yscale="log")
     parity = frame[frame["function"] == "PARITY"].groupby("n")["converged"].agg(["sum", "count"])
     for n, (passed, started) in parity.iterrows():
         axes[0].text(n, 1.0, f"{passed}/{started}", transform=axes[0].get_xaxis_transform(), ha="center", va="bottom",
-                     color=SIGNAL, fontsize=8.5)  # fmt: skip
-    label_last(axes)
+                     color=style.SIGNAL, fontsize=8.5)  # fmt: skip
+    style.label_last(axes)
     ends = good[good["function"] == "PARITY"].groupby("n")["sharpness"].mean()
     fig.suptitle("PARITY's minima, sharpness: " + ", ".join(f"{ends[n]:.2f} at n = {n}" for n in ends.index[[0, -1]])
-           if len(ends) else "No PARITY run converged")  # fmt: skip
+                 if len(ends) else "No PARITY run converged")  # fmt: skip
     return fig
 
 
-@drawing
+@style.drawing
 def mechanism(frame: pd.DataFrame) -> Figure:
     """Left against right side of the inequality, a dot a model and a perturbation; all lie above the diagonal."""
-    fig, (ax,) = panels(1, 3.6, width=0.72 * FULL)
+    fig, (ax,) = style.panels(1, 3.6, width=0.72 * style.FULL)
     shown = frame.assign(right=frame["right"].clip(lower=1e-8), left=frame["left"].clip(lower=1e-8))
     sns.scatterplot(shown, x="right", y="left", hue="function", hue_order=list(FUNCTIONS), palette=FUNCTIONS,
                     style="kind", s=18, alpha=0.5, ax=ax, linewidth=0)  # fmt: skip
     ends = np.array([1e-8, 10.0])
-    ax.plot(ends, ends, color=INK, lw=1)
+    ax.plot(ends, ends, color=style.INK, lw=1)
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=(1e-5, 10), xlabel="(√as T − √as T′)² / n, the lower bound",
            ylabel="E (T − T′)², the rise of the loss")  # fmt: skip
     ax.legend(bbox_to_anchor=(1.01, 1), loc="upper left", borderaxespad=0)
@@ -92,21 +78,22 @@ def mechanism(frame: pd.DataFrame) -> Figure:
     return fig
 
 
-@drawing
+@style.drawing
 def frontier(frame: pd.DataFrame) -> Figure:
     """Sharpness of PARITY by where it comes from, against length and against norm, with FIRST by weight noise."""
-    styles = {"written down": STATED, "AdamW": SIGNAL, "weight noise": REPAIRED, "FIRST, weight noise": ORANGE}
-    fig, axes = panels(2, 3.3, share=False)
+    styles = {"written down": style.STATED, "AdamW": style.SIGNAL, "weight noise": style.REPAIRED,
+              "FIRST, weight noise": style.ORANGE}  # fmt: skip
+    fig, axes = style.panels(2, 3.3, share=False)
     for ax, x in zip(axes, ("n", "norm"), strict=True):
         sns.scatterplot(frame, x=x, y="sharpness", hue="source", hue_order=list(styles), palette=styles, ax=ax, s=26,
                         alpha=0.8, linewidth=0, legend=ax is axes[0])  # fmt: skip
         ax.set(xscale="log", yscale="log", xlabel=QUANTITIES.get(x, "length n"), ylabel="sharpness")
-        plain_log_ticks(ax.yaxis)
-    ticks_at(axes[0].xaxis, [8, 16, 32])
-    ticks_at(axes[1].xaxis, [10, 20, 30])
+        style.plain_log_ticks(ax.yaxis)
+    style.ticks_at(axes[0].xaxis, [8, 16, 32])
+    style.ticks_at(axes[1].xaxis, [10, 20, 30])
     for row in frame[frame["source"] == "weight noise"].itertuples():
         axes[1].annotate(f"n = {row.n}", (row.norm, row.sharpness), (6, 0), textcoords="offset points", va="center",
-                         fontsize=8.5, color=REPAIRED)  # fmt: skip
+                         fontsize=8.5, color=style.REPAIRED)  # fmt: skip
     axes[0].legend(title="", loc="center left", bbox_to_anchor=(0, 0.36), fontsize=8.5)
     noise = frame[frame["source"] == "weight noise"].set_index("n")["sharpness"]
     found = ", ".join(f"{value:.2g} at n = {n}" for n, value in noise.items())
@@ -114,11 +101,11 @@ def frontier(frame: pd.DataFrame) -> Figure:
     return fig
 
 
-@drawing
+@style.drawing
 def orbit(frame: pd.DataFrame) -> Figure:
     """One function, many weights: blowup against norm along the symmetry with trained runs, and the two products."""
     along, runs = frame[frame["kind"] == "orbit"], frame[(frame["kind"] == "trained") & frame["converged"]]
-    fig, axes = panels(2, 3.3, share=False)
+    fig, axes = style.panels(2, 3.3, share=False)
     for name, part in along.groupby("function", sort=False):
         axes[0].plot(part["norm"], part["blowup"], color=FUNCTIONS[name], lw=1.5, label=f"one {name}, rescaled")
     for decay, part in runs.groupby("decay"):
@@ -127,13 +114,13 @@ def orbit(frame: pd.DataFrame) -> Figure:
         axes[0].annotate(f"decay {decay:g}", tuple(place), (9, 0), textcoords="offset points", fontsize=8, va="center")
     axes[0].set(xscale="log", yscale="log", xlabel=QUANTITIES["norm"], ylabel=QUANTITIES["blowup"])
     axes[0].legend(fontsize=8, loc="lower left")
-    plain_log_ticks(axes[0].xaxis)
+    style.plain_log_ticks(axes[0].xaxis)
     parity = along[along["function"] == "PARITY"]
-    axes[1].plot(parity["scale"], parity["product"], color=SIGNAL, marker="o", ms=3)
-    axes[1].plot(parity["scale"], 10 ** parity["least"], color=INK, ls="--")
+    axes[1].plot(parity["scale"], parity["product"], color=style.SIGNAL, marker="o", ms=3)
+    axes[1].plot(parity["scale"], 10 ** parity["least"], color=style.INK, ls="--")
     axes[1].set(xscale="log", yscale="log", xlabel="scale c of the rescaled weights", ylabel="norm × blowup²")
-    ticks_at(axes[1].xaxis, [0.25, 0.5, 1, 2, 4, 8])
-    axes[1].annotate("norm × blowup²", (parity["scale"].iloc[1], parity["product"].iloc[1]), (6, 0), color=SIGNAL,
+    style.ticks_at(axes[1].xaxis, [0.25, 0.5, 1, 2, 4, 8])
+    axes[1].annotate("norm × blowup²", (parity["scale"].iloc[1], parity["product"].iloc[1]), (6, 0), color=style.SIGNAL,
                      textcoords="offset points", fontsize=9)  # fmt: skip
     axes[1].annotate("least product, invariant", (parity["scale"].iloc[-1], 10 ** parity["least"].iloc[-1]), (0, 5),
                      textcoords="offset points", ha="right", fontsize=9)  # fmt: skip
@@ -142,26 +129,26 @@ def orbit(frame: pd.DataFrame) -> Figure:
     return fig
 
 
-@drawing
+@style.drawing
 def ladder(frame: pd.DataFrame, budget: int) -> Figure:
     """Updates to learn and sharpness against average sensitivity: k-parities with a line, other functions by name."""
     shown = frame.assign(updates_=frame["learned"].clip(upper=1.2 * budget), learns=np.isfinite(frame["learned"]))
-    fig, axes = panels(2, 3.4, share=False)
+    fig, axes = style.panels(2, 3.4, share=False)
     for ax, part, y, centre in ((axes[0], shown, "updates_", "median"), (axes[1], shown[shown["converged"]],
                                 "sharpness", "mean")):  # fmt: skip
         parities, others = part[part["k"] > 0], part[part["k"] == 0]
-        sns.scatterplot(parities, x="sensitivity", y=y, hue="learns", palette={True: SIGNAL, False: BLIND}, s=18,
-                        alpha=0.6, linewidth=0, ax=ax, legend=False)  # fmt: skip
-        sns.lineplot(parities, x="sensitivity", y=y, estimator=centre, errorbar=None, color=SIGNAL, ax=ax)
-        sns.scatterplot(others, x="sensitivity", y=y, color=ORANGE, marker="D", s=22, ax=ax, linewidth=0)
+        sns.scatterplot(parities, x="sensitivity", y=y, hue="learns", palette={True: style.SIGNAL, False: style.BLIND},
+                        s=18, alpha=0.6, linewidth=0, ax=ax, legend=False)  # fmt: skip
+        sns.lineplot(parities, x="sensitivity", y=y, estimator=centre, errorbar=None, color=style.SIGNAL, ax=ax)
+        sns.scatterplot(others, x="sensitivity", y=y, color=style.ORANGE, marker="D", s=22, ax=ax, linewidth=0)
         for place, (name, group) in enumerate(others.groupby("function")):  # in turn above and below, to keep apart
             height, offset, side = (group[y].min(), -6, "top") if place % 2 else (group[y].max(), 5, "bottom")
             ax.annotate(name, (group["sensitivity"].iloc[0], height), (0, offset), textcoords="offset points",
                         ha="center", va=side, fontsize=8.5)  # fmt: skip
         ax.set(xlabel="average sensitivity", yscale="log")
-        plain_log_ticks(ax.yaxis)
-    axes[0].axhline(budget, color=STATED, ls=":", lw=1)
-    axes[0].annotate("never", (1, 1.2 * budget), (0, -3), textcoords="offset points", va="top", color=BLIND,
+        style.plain_log_ticks(ax.yaxis)
+    axes[0].axhline(budget, color=style.STATED, ls=":", lw=1)
+    axes[0].annotate("never", (1, 1.2 * budget), (0, -3), textcoords="offset points", va="top", color=style.BLIND,
                      fontsize=9)  # fmt: skip
     axes[0].set_ylabel("updates to learn")
     axes[1].set_ylabel("sharpness, converged runs")
@@ -173,38 +160,39 @@ def ladder(frame: pd.DataFrame, budget: int) -> Figure:
     return fig
 
 
-@drawing
+@style.drawing
 def course(frame: pd.DataFrame, n: int) -> Figure:
     """Loss, sharpness and blowup of PARITY runs over time, a line per seed."""
-    fig, axes = panels(3, 3.0, share=False)
+    fig, axes = style.panels(3, 3.0, share=False)
     for ax, quantity in zip(axes, ("loss", "sharpness", "blowup"), strict=True):
-        sns.lineplot(frame, x="update", y=quantity, units="seed", estimator=None, ax=ax, color=SIGNAL, lw=1, alpha=0.7)
+        sns.lineplot(frame, x="update", y=quantity, units="seed", estimator=None, color=style.SIGNAL, lw=1, alpha=0.7,
+                     ax=ax)  # fmt: skip
         ax.set(ylabel=QUANTITIES.get(quantity, quantity))
         ax.locator_params(axis="x", nbins=4)
     axes[0].set(yscale="log")
-    axes[0].axhline(0.25, color=STATED, ls=":", lw=1)
+    axes[0].axhline(0.25, color=style.STATED, ls=":", lw=1)
     axes[2].set(yscale="log")
-    plain_log_ticks(axes[2].yaxis)
+    style.plain_log_ticks(axes[2].yaxis)
     axes[1].set(ylim=(0, None))
     fig.suptitle(f"PARITY of {n} bits over time, {frame['seed'].nunique()} runs")
     return fig
 
 
-@drawing
+@style.drawing
 def bias(frame: pd.DataFrame, n: int) -> Figure:
     """Left: average sensitivity of learned tables and of coins by K. Right: sharpness when both are learned whole."""
     fits, refits = (
         frame[frame["kind"] == "fit"],
         frame[(frame["kind"] == "refit") & frame["converged"].fillna(False).astype(bool)],
     )
-    colours = {"learned": SIGNAL, "filled by coins": ORANGE}
-    fig, axes = panels(2, 3.2, ratios=[1.3, 1], share=False)
+    colours = {"learned": style.SIGNAL, "filled by coins": style.ORANGE}
+    fig, axes = style.panels(2, 3.2, ratios=[1.3, 1], share=False)
     for ax, part, x, y in ((axes[0], fits, "labels", "sensitivity"), (axes[1], refits, "table", "sharpness")):
         order = None if x == "labels" else list(colours)
         part = part.assign(labels=part["labels"].astype(int).astype(str))
         sns.stripplot(part, x=x, y=y, hue="table", palette=colours, hue_order=list(colours), order=order, ax=ax, size=5,
                       alpha=0.7, dodge=x == "labels", legend=False)  # fmt: skip
-    axes[0].axhline(n / 2, color=INK, ls=":", lw=1)
+    axes[0].axhline(n / 2, color=style.INK, ls=":", lw=1)
     axes[0].annotate("n / 2", (1, n / 2), (0, 3), xycoords=axes[0].get_yaxis_transform(), textcoords="offset points",
                      ha="right", fontsize=9)  # fmt: skip
     axes[0].set(xlabel=f"labels shown, of {2**n}", ylabel="average sensitivity", ylim=(0, None))
@@ -215,11 +203,11 @@ def bias(frame: pd.DataFrame, n: int) -> Figure:
     return fig
 
 
-@drawing
+@style.drawing
 def random_weights(frame: pd.DataFrame) -> Figure:
     """Sensitivity of models with random weights against layers, a panel per start: means with 95 % intervals."""
     starts = list(dict.fromkeys(frame["start"]))
-    fig, axes = panels(len(starts), 3.1)
+    fig, axes = style.panels(len(starts), 3.1)
     for ax, start in zip(axes, starts, strict=True):
         part = frame[frame["start"] == start]
         sns.stripplot(part, x="layers", y="sensitivity", hue="kind", palette=KIND_COLOURS, ax=ax, dodge=True, size=2,
@@ -233,21 +221,21 @@ def random_weights(frame: pd.DataFrame) -> Figure:
     return fig
 
 
-@drawing
+@style.drawing
 def scratchpads(frame: pd.DataFrame) -> Figure:
     """Sharpness and updates to learn against length, with and without running parities."""
-    colours = {"with a scratchpad": REPAIRED, "answer alone": SIGNAL}
-    fig, axes = panels(2, 3.2, share=False)
+    colours = {"with a scratchpad": style.REPAIRED, "answer alone": style.SIGNAL}
+    fig, axes = style.panels(2, 3.2, share=False)
     for ax, quantity, label in ((axes[0], "sharpness", "sharpness"), (axes[1], "learned", "updates to learn")):
         shown = frame[np.isfinite(frame[quantity])]
         sns.pointplot(shown, x="n", y=quantity, hue="way", palette=colours, hue_order=list(colours), ax=ax,
                       markersize=5, errorbar=("pi", 100), native_scale=True, linestyles="none",
                       legend=bool(ax is axes[1]))  # fmt: skip
         ax.set(xlabel="length n", ylabel=label, xscale="log")
-        ticks_at(ax.xaxis, frame["n"])
+        style.ticks_at(ax.xaxis, frame["n"])
     axes[0].set(ylim=(0, None))
     axes[1].set(yscale="log")
-    plain_log_ticks(axes[1].yaxis)
+    style.plain_log_ticks(axes[1].yaxis)
     axes[1].legend(title="", fontsize=9)
     longest = frame[frame["way"] == "with a scratchpad"].nlargest(1, "n")
     said = ", ".join(f"sharpness {row.sharpness:.2f} at n = {row.n}" for row in longest.itertuples())

@@ -12,27 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..evidence import rate, wilson
-from .style import (
-    BLIND,
-    GOLD,
-    INK,
-    REPAIRED,
-    SERIES,
-    SIGNAL,
-    STATED,
-    drawing,
-    finding,
-    heat,
-    label_lines,
-    medians,
-    panels,
-    percent,
-    rate_map,
-    say,
-    short_lines,
-    success_lines,
-    ticks_at,
-)
+from . import style
 
 FLOOR = 1e-12
 """Smaller losses are drawn here."""
@@ -52,26 +32,27 @@ SETTINGS = {
     ("hinge", "signs"): "hinge,\nsigns",
     ("squared_hinge", "signs"): "squared,\nsigns",
 }
-ARMS = {"two heads": SIGNAL, "one head": BLIND, "even split, quadratic": GOLD, "even split": STATED}
-POSITIONS = {"characters": (SIGNAL, "(log₂ d)² dimensions"), "one_hot": (BLIND, "one-hot, d dimensions")}
+ARMS = {"two heads": style.SIGNAL, "one head": style.BLIND, "even split, quadratic": style.GOLD,
+        "even split": style.STATED}  # fmt: skip
+POSITIONS = {"characters": (style.SIGNAL, "(log₂ d)² dimensions"), "one_hot": (style.BLIND, "one-hot, d dimensions")}
 
 
-@drawing
+@style.drawing
 def one_step(bounds: pd.DataFrame) -> Figure:
     """Measured beside proved: mean loss of the worst input, and embeddings with a failing pair, against d.
 
     ``bounds`` is a frame of :func:`parity_lib.chapters.xor_theorem.against_bound`.
     """
-    fig, (left, right) = panels(2, 3.3, share=False)
+    fig, (left, right) = style.panels(2, 3.3, share=False)
     least, *_ = factors = sorted(bounds.factor.unique())
     first = bounds[bounds.factor == least]
-    sns.lineplot(first, x="d", y="bound", color=STATED, ax=left)
-    _dots(left, first.d, first.measured, first.low, first.high, SIGNAL)
+    sns.lineplot(first, x="d", y="bound", color=style.STATED, ax=left)
+    _dots(left, first.d, first.measured, first.low, first.high, style.SIGNAL)
     left.set(xscale="log", yscale="log", xlabel="input length d", ylabel="loss of the worst input, mean")
-    say(left, first.d.iloc[-5], first.bound.iloc[-5], "proved", STATED, (6, 8))
-    say(left, first.d.iloc[0], first.measured.iloc[0], "measured", SIGNAL, (2, -14))
+    style.say(left, first.d.iloc[-5], first.bound.iloc[-5], "proved", style.STATED, (6, 8))
+    style.say(left, first.d.iloc[0], first.measured.iloc[0], "measured", style.SIGNAL, (2, -14))
     left.set_title("The loss falls as proved" if (first.low <= first.bound).all() else "Loss and bound")
-    for factor, colour in zip(factors, (SIGNAL, REPAIRED), strict=False):
+    for factor, colour in zip(factors, (style.SIGNAL, style.REPAIRED), strict=False):
         part = bounds[bounds.factor == factor]
         found = [wilson(k, n) for k, n in zip(part.failed, part.embeddings, strict=True)]
         shares, low, high = (100 * np.array([getattr(one, name) for one in found]) for name in ("share", "low", "high"))
@@ -79,11 +60,12 @@ def one_step(bounds: pd.DataFrame) -> Figure:
         sns.lineplot(part.assign(proved=100 * part.proved), x="d", y="proved", color=colour, lw=1.2, ls="--", ax=right)
         most = part.loc[part.proved.idxmax()]
         if factor == least:
-            say(right, most.d, 100 * most.proved, f"strength {factor:g} ln d, proved", colour, (8, 9))
+            style.say(right, most.d, 100 * most.proved, f"strength {factor:g} ln d, proved", colour, (8, 9))
         else:
-            say(right, part.d.max(), 100 * part.proved.iloc[-1], f"strength {factor:g} ln d", colour, (0, 24), "right")
+            name = f"strength {factor:g} ln d"
+            style.say(right, part.d.max(), 100 * part.proved.iloc[-1], name, colour, (0, 24), "right")
     top = first.loc[first.failed.div(first.embeddings).idxmax()]
-    say(right, top.d, 100 * top.failed / top.embeddings, "measured", SIGNAL, (2, 10))
+    style.say(right, top.d, 100 * top.failed / top.embeddings, "measured", style.SIGNAL, (2, 10))
     right.set(xscale="log", xlabel="input length d", ylabel="embeddings with a failing pair, %", ylim=(-3, 112))
     worst = bounds.failed.div(bounds.embeddings).groupby(bounds.factor).max()
     needs = worst.iloc[0] > 0.03 and worst.iloc[-1] < 0.01
@@ -97,79 +79,73 @@ def _dots(ax: Axes, x: pd.Series, y: Any, low: Any, high: Any, colour: str) -> N
     ax.errorbar(x, y, bars, fmt="o", color=colour, ms=4.5, capsize=2)
 
 
-@drawing
+@style.drawing
 def widths(least: pd.DataFrame) -> Figure:
     """Least m in units of log2 d, proved and measured; ``least`` is a frame of ``xor_theorem.least_widths``."""
     names = {"closed form": "proved, closed form", "sharp": "proved, exact law", "measured": "measured, all pairs"}
-    palette = dict(zip(names, (STATED, REPAIRED, SIGNAL), strict=True))
-    fig, (ax,) = panels(1, 3.2)
+    palette = dict(zip(names, (style.STATED, style.REPAIRED, style.SIGNAL), strict=True))
+    fig, (ax,) = style.panels(1, 3.2)
     sns.lineplot(least[least.m > 0], x="d", y="multiple", hue="source", palette=palette, marker="o", ax=ax)
     ax.set(xscale="log", xlabel="input length d", ylim=(0, 1.05 * least.multiple.max()), ylabel="least m / log₂ d",
            title="A few times log₂ d dimensions are enough")  # fmt: skip
-    label_lines(ax, names)
+    style.label_lines(ax, names)
     limit = 1 / math.log2(4 / 3)
-    ax.axhline(limit, color=INK, lw=0.8, ls=":")
-    say(ax, least.d.max(), limit, "limit for huge steps", INK, (0, 8), "right")
+    ax.axhline(limit, color=style.INK, lw=0.8, ls=":")
+    style.say(ax, least.d.max(), limit, "limit for huge steps", style.INK, (0, 8), "right")
     return fig
 
 
-@drawing
+@style.drawing
 def window(steps: pd.DataFrame) -> Figure:
     """Loss of the worst input against the strength of the step, a panel for each embedding, a line for each d."""
     titles = {"characters": "Zero mean:\nno step is too large", "signs": "Random signs:\na step can be too large"}
-    fig, axes = panels(len(titles), 3.6)
+    fig, axes = style.panels(len(titles), 3.6)
     lengths = sorted(steps.d.unique())
-    palette = dict(zip(lengths, SERIES, strict=False))
+    palette = dict(zip(lengths, style.SERIES, strict=False))
     for ax, (name, title) in zip(axes, titles.items(), strict=True):
         part = steps[steps.embedding == name].assign(worst=lambda frame: frame.worst.clip(lower=FLOOR))
-        medians(part, "factor", "worst", hue="d", palette=palette, legend=False, ax=ax)
-        ax.axhline(0.05, color=INK, lw=0.9, ls=":")
+        style.medians(part, "factor", "worst", hue="d", palette=palette, legend=False, ax=ax)
+        ax.axhline(0.05, color=style.INK, lw=0.9, ls=":")
         ax.set(xscale="log", yscale="log", xlabel="strength of the step / ln d", title=title,
                ylabel="loss of the worst input")  # fmt: skip
-        other = ax.secondary_xaxis("top", functions=(_temperature, _strength))
+        other = ax.secondary_xaxis("top", functions=(
+            lambda strength: np.sqrt(4 / np.maximum(strength, 1e-9)), lambda tau: 4 / np.maximum(tau, 1e-9) ** 2
+        ))  # fmt: skip
         other.set_xlabel("as a temperature, at strength 4", fontsize=9)
-        ticks_at(other.xaxis, [3, 2, 1, 0.5, 0.1])
+        style.ticks_at(other.xaxis, [3, 2, 1, 0.5, 0.1])
     for row, d in enumerate(reversed(lengths)):
         axes[1].text(0.97, 0.05 + 0.085 * row, f"d = {d}", color=palette[d], ha="right", transform=axes[1].transAxes)
-    say(axes[0], steps.factor.min(), 0.05, "0.05", INK, (0, -7))
+    style.say(axes[0], steps.factor.min(), 0.05, "0.05", style.INK, (0, -7))
     return fig
 
 
-def _temperature(strength: Any) -> Any:
-    return np.sqrt(4 / np.maximum(strength, 1e-9))
-
-
-def _strength(temperature: Any) -> Any:
-    return 4 / np.maximum(temperature, 1e-9) ** 2
-
-
-@drawing
+@style.drawing
 def random_start(starts: pd.DataFrame) -> Figure:
     """Solved random starts in percent, by spread and step, a heat map for each d."""
     starts = starts[starts.readout == "product"]
-    fig, axes = panels(starts.d.nunique(), 3.1)
+    fig, axes = style.panels(starts.d.nunique(), 3.1)
     for ax, (d, part) in zip(axes, starts.groupby("d"), strict=True):
-        rate_map(part, "solved", "factor", "spread", ax)
+        style.rate_map(part, "solved", "factor", "spread", ax)
         ax.set(xlabel="spread of the start's scores", ylabel="step / (d² ln d)", title=f"d = {d}")
         ax.xaxis.label.set_fontsize(9)
     grows = starts.groupby("factor").solved.mean().is_monotonic_increasing
     text = "From a random start a larger step solves more draws, in % of draws"
-    return finding(fig, grows, text, "Random starts solved, in % of draws")
+    return style.finding(fig, grows, text, "Random starts solved, in % of draws")
 
 
-@drawing
+@style.drawing
 def attention_maps(maps: pd.DataFrame) -> Figure:
     """Median loss of the worst input at the largest d, by map and setting, without and with the best read-out scale."""
     top = maps[maps.d == maps.d.max()]
-    fig, axes = panels(2, 3.7)
+    fig, axes = style.panels(2, 3.7)
     titles = {False: "Read-out as it is", True: "At its best read-out scale"}
     for ax, (rescaled, title) in zip(axes, titles.items(), strict=True):
         part = top[top.rescaled == rescaled]
         table = part.pivot_table(values="worst", index="map", columns=["loss", "embedding"], aggfunc="median")
         table = table.loc[list(MAPS), list(SETTINGS)]
-        heat(table.clip(upper=2), ax, vmin=0, vmax=2, cmap=sns.light_palette(BLIND, as_cmap=True),
-             annot=np.vectorize(_short)(table.to_numpy()), fmt="", yticklabels=list(MAPS.values()),
-             xticklabels=[short_lines(name, 8) for name in SETTINGS.values()])  # fmt: skip
+        style.heat(table.clip(upper=2), ax, vmin=0, vmax=2, cmap=sns.light_palette(style.BLIND, as_cmap=True),
+                   annot=np.vectorize(_short)(table.to_numpy()), fmt="", yticklabels=list(MAPS.values()),
+                   xticklabels=[style.short_lines(name, 8) for name in SETTINGS.values()])  # fmt: skip
         ax.set(xlabel="", ylabel="", title=title)
         ax.tick_params(axis="x", labelsize=8.5)
     return fig
@@ -182,27 +158,27 @@ def _short(loss: float) -> str:
     return f"{loss:.2f}" if loss < 0.1 else f"{loss:.1f}" if loss < 10 else f"{loss:.0f}"
 
 
-@drawing
+@style.drawing
 def samples(needed: pd.DataFrame) -> Figure:
     """Samples in units of the law: until the pair is found from zero, and until every input is solved, by arm.
 
     ``needed`` is a frame of ``xor_arms.samples_needed`` with the column ``proved``.
     """
-    fig, (left, right) = panels(2, 3.4, share=False)
+    fig, (left, right) = style.panels(2, 3.4, share=False)
     split, top = needed[needed.arm == "even split"], 2.7  # what is beyond, or never reached, is drawn there
     in_laws = {"multiple": split.recovered / split.law, "proved": split.proved / split.law}
     split = split.assign(**{name: values.clip(upper=top) for name, values in in_laws.items()})
     for row, (name, (colour, text)) in enumerate(POSITIONS.items()):
         part = split[split.embedding == name]
         part = part.assign(d=part.d * (0.97, 1.03)[row])
-        medians(part, "d", "proved", color=colour, ls="--", marker="", err_style="band", lw=1.2, ax=left)
-        medians(part, "d", "multiple", err_style="bars", ls="none", color=colour, marker="o", ax=left)
+        style.medians(part, "d", "proved", color=colour, ls="--", marker="", err_style="band", lw=1.2, ax=left)
+        style.medians(part, "d", "multiple", err_style="bars", ls="none", color=colour, marker="o", ax=left)
         left.text(0.03, 0.93 - 0.08 * row, text, color=colour, transform=left.transAxes, fontsize=9)
-    left.axhline(1, color=INK, lw=0.9, ls=":")
+    left.axhline(1, color=style.INK, lw=0.9, ls=":")
     left.text(0.98, 1.03, "the law", transform=left.get_yaxis_transform(), ha="right", fontsize=9)
     left.set(xscale="log", xlabel="input length d", ylabel="samples / law", ylim=(0, top),
              title="Finding the pair (dashed: proved)")  # fmt: skip
-    ticks_at(left.xaxis, sorted(needed.d.unique()))
+    style.ticks_at(left.xaxis, sorted(needed.d.unique()))
     ours = needed[needed.embedding == "characters"]
     end = 1.02 * float((ours.solved / ours.law).replace(np.inf, np.nan).max())
     for place, (arm, colour) in enumerate(ARMS.items()):
@@ -222,23 +198,24 @@ def samples(needed: pd.DataFrame) -> Figure:
     return fig
 
 
-@drawing
+@style.drawing
 def networks(trained: pd.DataFrame, heads: int) -> Figure:
     """Networks that learn, in percent, against their parameters, with the ceiling that reading sets.
 
     ``trained`` is a frame of ``xor_arms.train_networks``; ``heads`` the numbers that two heads train.
     """
-    fig, (ax,) = panels(1, 3.0)
-    success_lines(trained, "parameters", "learned", ls="none", color=BLIND, ax=ax)
+    fig, (ax,) = style.panels(1, 3.0)
+    style.success_lines(trained, "parameters", "learned", ls="none", color=style.BLIND, ax=ax)
     limit = trained.drop_duplicates("parameters")
-    sns.lineplot(limit.assign(ceiling=100 * limit.ceiling), x="parameters", y="ceiling", color=STATED, ls="--", ax=ax)
+    shown = limit.assign(ceiling=100 * limit.ceiling)
+    sns.lineplot(shown, x="parameters", y="ceiling", color=style.STATED, ls="--", ax=ax)
     row = limit.iloc[3]
-    say(ax, row.parameters, 100 * row.ceiling, "proved ceiling", STATED, (-18, -14), "right")
-    last = percent(trained, "learned").groupby("parameters").learned.mean()
-    say(ax, last.index[2], last.iloc[2], "trained networks", BLIND, (8, -8))
-    ax.plot([heads], [100], "D", color=SIGNAL, ms=7)
-    say(ax, heads, 100, short_lines("two heads, one step", 10), SIGNAL, (9, -8))
+    style.say(ax, row.parameters, 100 * row.ceiling, "proved ceiling", style.STATED, (-18, -14), "right")
+    last = style.percent(trained, "learned").groupby("parameters").learned.mean()
+    style.say(ax, last.index[2], last.iloc[2], "trained networks", style.BLIND, (8, -8))
+    ax.plot([heads], [100], "D", color=style.SIGNAL, ms=7)
+    style.say(ax, heads, 100, style.short_lines("two heads, one step", 10), style.SIGNAL, (9, -8))
     ax.set(xscale="log", xlabel=f"trained numbers (d = {trained.d.iloc[0]})", ylabel="learned, % of networks")
-    ticks_at(ax.xaxis, trained.parameters.unique())
+    style.ticks_at(ax.xaxis, trained.parameters.unique())
     reads = trained.reads_both | ~trained.learned
-    return finding(fig, reads.all(), "A network can only learn the bits it reads", "Networks that learn")
+    return style.finding(fig, reads.all(), "A network can only learn the bits it reads", "Networks that learn")

@@ -1,7 +1,7 @@
 """Fused loops for the processor, where numba can be imported: the fast path of what torch says in tensors.
 
 Every kernel has such a torch function as its reference, is tested against it, and leaves GPUs and machines without
-numba to it; :func:`fused` is the only place that chooses. Inputs drawn by counting, which both sides share, are here.
+numba to it; :func:`choose` alone asks which it is. Inputs drawn by counting, which both sides share, are here.
 """
 
 import functools
@@ -29,28 +29,35 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         return numba.njit(**options)(function)
 
 
+def choose(kernel: Callable[..., Any], reference: Callable[..., Any]) -> Callable[..., Any]:
+    """What calls ``kernel`` where numba is there, else ``reference``, of the same arguments, kept as ``.reference``."""
+
+    @functools.wraps(reference)
+    def call(*args: Any) -> Any:
+        return (reference if numba is None else kernel)(*args)
+
+    call.reference = reference  # type: ignore[attr-defined]
+    return call
+
+
 def fused(kernel: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let ``kernel`` do what a torch function says, for tensors on the processor; both take the same arguments.
+    """Let ``kernel`` do what a torch function says, for tensors on the processor, by :func:`choose`.
 
     The kernel sees them as float64; what it returns has the type of the first. It may decline (``NotImplemented``).
-    The function itself stays at hand as ``.reference``.
     """
 
-    def choose(reference: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(reference)
-        def call(*args: Any) -> Any:
-            tensors = [arg for arg in args if isinstance(arg, Tensor)]
-            if numba is None or any(tensor.device.type != "cpu" for tensor in tensors):
-                return reference(*args)
-            found = kernel(*(as_array(arg) if isinstance(arg, Tensor) else arg for arg in args))
+    def decorate(reference: Callable[..., Any]) -> Callable[..., Any]:
+        def on_the_processor(*args: Any) -> Any:
+            tensors, found = [arg for arg in args if isinstance(arg, Tensor)], NotImplemented
+            if all(tensor.device.type == "cpu" for tensor in tensors):
+                found = kernel(*(as_array(arg) if isinstance(arg, Tensor) else arg for arg in args))
             if found is NotImplemented:
                 return reference(*args)
             return tuple(torch.from_numpy(part).to(tensors[0].dtype) for part in found)
 
-        call.reference = reference  # type: ignore[attr-defined]
-        return call
+        return choose(on_the_processor, reference)
 
-    return choose
+    return decorate
 
 
 def as_array(tensor: Tensor) -> np.ndarray:

@@ -17,7 +17,6 @@ from parity_lib.chapters.encoder import (
     Settings,
     blowup,
     look_at,
-    loss_of,
     parameter_norm,
     predictions,
     sharpness,
@@ -133,6 +132,12 @@ def test_positions_are_not_perturbed_and_count_in_no_norm():
     row = torch.zeros(encoder.numbers)
     encoder.views(row)["position"].fill_(1)
     assert parameter_norm(encoder, row.numpy()) == 0
+
+
+def loss_of(encoder, row, function):
+    """Squared error of a model over its inputs."""
+    x = encoder.inputs()
+    return float(np.mean((predictions(encoder, row, x) - function(x).numpy()) ** 2))
 
 
 def test_loss_is_the_mean_over_the_cube():

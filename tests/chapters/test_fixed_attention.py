@@ -20,12 +20,10 @@ from parity_lib.chapters.fixed_attention import (
     best_risks,
     cells,
     climb,
-    coarse_one_head_tail,
     corollary_20,
     drawn_heads,
     frozen_norm,
     hostile_tasks,
-    last_informative,
     linear_bound,
     lipschitz_needed,
     lookup_table_risk,
@@ -39,7 +37,6 @@ from parity_lib.chapters.fixed_attention import (
     subsets,
     theorem_11,
     theorem_11_repaired,
-    theorem_11_tail,
     train_on_fixed,
     typical_bound,
 )
@@ -135,6 +132,11 @@ def test_n_separate_generic_heads_are_read_out_exactly():
     assert frozen_norm(2) == pytest.approx(math.sqrt(160) * 2 * math.sqrt(2))
 
 
+def last_informative(bound, n: int) -> int:
+    """The largest m in 1..n for which ``bound(n, m)`` is positive, 0 if there is none."""
+    return max((m for m in range(1, n + 1) if bound(n, m) > 0), default=0)
+
+
 def test_the_bounds_have_the_printed_values():
     assert corollary_20(12, 3) == pytest.approx(1 - 6 / 16)
     assert corollary_20(12, 5) == 0 and linear_bound(12, 5) == pytest.approx(1 / 6)
@@ -213,6 +215,14 @@ def test_the_ceilings_of_theorem_11_chain_as_the_proof_says(n, m):
     assert n - 1 != 5 * m * e or ranks == 5 * e - 1
 
 
+def theorem_11_tail(n: int, m: int) -> float:
+    r"""Stands behind Theorem 11's first factor: :math:`m\,P[\mathrm{Bin}(\lceil (n-1)/m \rceil - 1, \frac12) < n/5m]`.
+
+    The chance, summed over heads, that fewer than n/5m of the positions ranked above p carry the head's token.
+    """
+    return m * float(binom.cdf(-(-n // (5 * m)) - 1, -(-(n - 1) // m) - 1, 0.5))
+
+
 def test_the_tail_behind_theorem_11_is_never_above_the_printed_term():
     assert theorem_11_tail(11, 1) == pytest.approx((1 + 9 + 36) / 2**9)  # fewer than 2.2, that is 0, 1 or 2, of 9
     for n in range(2, 400):
@@ -237,6 +247,16 @@ def test_a_flip_moves_the_mean_of_heads_by_no_more_than_the_proof_allows(m, toke
     carry = (x[:, :-1] == (token > 0)).sum(1) if token else torch.full((len(x),), n - 1)
     some = carry >= 1
     assert (movement(heads, n, x) <= 2 / (1 + carry) + 1e-12)[some].all()
+
+
+def coarse_one_head_tail(n: int) -> float:
+    r"""What a coarser step would leave for m = 1: :math:`P[\mathrm{Bin}(n-1, \frac12) + 1 < \sqrt6\,n/10]`.
+
+    The step is a movement of :math:`\sqrt6/(M+1)` in place of 2/(M+1). The chance is at most the printed
+    :math:`2/2^{\lceil (n-1)/5 \rceil}` for every n up to 2106 and not at 2107: the reason why the repair counts which
+    token the positions above p carry.
+    """
+    return float(binom.cdf(math.ceil(math.sqrt(6) * n / 10 - 1) - 1, n - 1, 0.5))
 
 
 def test_the_coarser_count_for_one_head_stops_at_two_thousand_one_hundred_and_seven():

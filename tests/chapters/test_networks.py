@@ -5,12 +5,11 @@ import pytest
 import torch
 
 from parity_lib import FFNN1, Parity, literal_prediction, zigzag
+from parity_lib import kernels as seam
 from parity_lib.attention import head_matrices, positional_code
-from parity_lib.chapters import networks
 from parity_lib.chapters import networks_kernels as kernels
 from parity_lib.chapters import networks_reference as reference
 from parity_lib.chapters.networks import (
-    Engine,
     Stack,
     brute_force,
     drawn_tasks,
@@ -31,7 +30,6 @@ from parity_lib.chapters.networks import (
 from parity_lib.training import initial_directions
 
 pytest.importorskip("numba")
-TORCH = Engine(reference.plain, reference.plain_accuracy, reference.on_heads, reference.tied)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -100,7 +98,7 @@ def test_both_engines_learn_alike(monkeypatch):
     tasks, seeds = drawn_tasks(8, 2, range(6)), range(6)
     entrants = [plain_entrant(tasks, 6, seeds, [0.03]), tied_entrant(tasks, "product", seeds, [0.08])]
     fused = race(entrants, 8, 200, 64)
-    monkeypatch.setattr(networks, "engine", TORCH)
+    monkeypatch.setattr(seam, "numba", None)
     literal = race(entrants, 8, 200, 64)
     assert all((steps > 0).sum() >= 5 for steps in fused)
     for ours, theirs in zip(fused, literal, strict=True):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from checkouts import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -162,8 +163,11 @@ def test_a_variant_of_the_chapters_shape_is_its_encoder():
     assert np.allclose(predictions(encoder, row.numpy(), x), expected, atol=1e-5)
 
 
-def test_each_optimiser_of_the_variants_moves_the_loss():
+def test_each_optimiser_of_the_variants_moves_the_loss(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "studies"))
+    from sensitivity import variant_runs
+
     for optimiser in ("adamw", "sgd", "sam", "noise"):
         shape = variants.Shape(width=8, optimiser=optimiser, rate=0.02 if optimiser == "sgd" else 3e-3)
-        runs = variants.variant_runs(optimiser, shape, 3, ["FIRST", "FIRST"], 150, 3)
+        runs = variant_runs(optimiser, shape, 3, ["FIRST", "FIRST"], 150, 3)
         assert (runs["loss"] < 0.2).all() and list(runs["seed"]) == [0, 1], optimiser

@@ -52,18 +52,14 @@ START = frame(k=[1, 2], smoothing=SMOOTHINGS, c1=[1.0, 5.0]).assign(risk=lambda 
 DRAWN = {
     "map": (lambda: figures.success_map(MAP), ["k = 2: up to 100 % solved", "k = 3: up to 0 % solved"]),
     "window": (
-        lambda: lemmas.window(works(frame(n=[10, 50], smoothing=SMOOTHINGS, neighbours=[False, True]).assign(k=2))),
-        ["Two bits: a window of smoothings", "bits apart", "neighbours"],
+        lambda: lemmas.window(works(frame(n=[10, 50], smoothing=SMOOTHINGS, k=[2, 3]), most=3)),
+        ["Solved pairs by smoothing and number of positions", "two bits", "three bits"],
     ),
-    "closed": (
-        lambda: lemmas.window(
-            works(
-                frame(n=[10, 50], smoothing=SMOOTHINGS, neighbours=[False, True]).assign(
-                    k=lambda rows: np.where(rows["neighbours"], 1, rows["n"] / 10)
-                )
-            )
-        ),
-        ["Two bits: as n grows, fewer sets pass the window, neighbours still do", "bits apart", "neighbours"],
+    "closing": (
+        lambda: lemmas.window(works(frame(n=[10, 50], smoothing=SMOOTHINGS, k=[2, 3]), most=3).assign(
+            solved=lambda rows: rows["solved"] & (rows["n"] < 50))),
+        ["Each number of bits has its window of smoothings, and fewer sets pass it as n grows", "two bits",
+         "three bits"],
     ),
     "forces": (lambda: figures.two_forces(forces(1.0)), ["b = 0.2: the signal takes over"]),
     "weak": (lambda: figures.two_forces(forces(1e-3)), ["b = 0.2: the signal stays behind"]),

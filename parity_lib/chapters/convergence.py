@@ -508,7 +508,8 @@ def certificate_table(found: pd.DataFrame) -> pd.DataFrame:
     columns = {}
     for r in found.itertuples():
         trap = TRAPS[r.trap]
-        heads = {f"head {i}, a/τ": f"({sine}, {cosine})" for i, (sine, cosine) in enumerate(trap.centre, 1)}
+        centre = [f"({sine}, {cosine})" for sine, cosine in trap.centre] + [""] * (int(found["k"].max()) - int(r.k))
+        heads = {f"head {i}, a/τ": place for i, place in enumerate(centre, 1)}
         columns[f"n = {r.n}, B = {{{r.bits.replace(' ', ', ')}}}"] = {
             "smoothing b": trap.smoothing, "c1": trap.c1, **heads, "radius of the ball": trap.radius,
             "risk in the ball": f"{r.risk_low:.4f} to {r.risk_high:.4f}",
@@ -516,22 +517,23 @@ def certificate_table(found: pd.DataFrame) -> pd.DataFrame:
             "gradient at the centre": f"below {np.ceil(1e16 * r.gradient):.0f}·10⁻¹⁶", "steps up to": f"{r.step:.2f}",
             "chance of a start in it": f"above 10{format(math.floor(math.log10(r.chance))).translate(RAISED)}",
         }  # fmt: skip
-    return pd.DataFrame(columns).fillna("").rename_axis("").reset_index()
+    return pd.DataFrame(columns).rename_axis("").reset_index()
 
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def map_table(found: pd.DataFrame) -> pd.DataFrame:
-    """Solved pairs of a map for every k and smoothing, all c1 and steps together: bits apart and with neighbours, and
-    runs whose steps stay below the limit of stability or not."""
+def map_table(found: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Solved pairs of a map for every k and smoothing (and what else is in ``by``), all c1 and steps together: bits
+    apart and with neighbours, and runs whose steps stay below the limit of stability or not."""
     sides = {"bits apart": ~found["neighbours"], "neighbours": found["neighbours"]}
     pace = {"short steps": found["stability"] < 1, "steps that overshoot": found["stability"] >= 1}
     rows = []
-    for (k, b), part in found.groupby(["k", "smoothing"]):
+    for names, part in found.groupby([*by, "k", "smoothing"]):
         cells = {f"{side}, {steps}": part.loc[near & calm, "solved"]
                  for side, near in sides.items() for steps, calm in pace.items()}  # fmt: skip
-        rows.append({"k": k, "b": b} | {name: f"{int(s.sum())} of {len(s)}" for name, s in cells.items()})
+        counts = {name: f"{int(one.sum())} of {len(one)}" for name, one in cells.items()}
+        rows.append(dict(zip([*by, "k", "b"], names, strict=True)) | counts)
     return pd.DataFrame(rows)
 
 
@@ -560,7 +562,7 @@ def judge_convergence(confirmed: pd.DataFrame, threshold: float = 0.5) -> Verdic
     b = confirmed.groupby("k")["smoothing"].first()
     works = ", ".join(f"k = {k} with smoothing {b[k]:g}" for k in passing)
     lost = ", ".join(str(k) for k in found if k not in passing)
-    instead = f"{works}; for k = {lost} no setting tried passes" if works else "nothing was found to in these settings"
+    instead = f"heads find the bits for {works}; for k = {lost} no setting tried passes" if works else "nothing found"
     return Verdict("narrower range" if passing else "fails", "measured", numbers, instead)
 
 
@@ -570,7 +572,8 @@ def judge_any_k(confirmed: pd.DataFrame, threshold: float = 0.5) -> Verdict:
     worst = min(found.values(), key=lambda one: one.share)
     as_stated = "holds" if worst.low > threshold else "fails" if worst.high < threshold else "open"
     works = [str(k) for k, share in found.items() if share.low > threshold]
-    instead = f"for k = {' and '.join(works)}" if works and as_stated != "holds" else ""
+    listed = " and ".join(filter(None, [", ".join(works[:-1]), *works[-1:]]))
+    instead = f"for k = {listed}, each with a smoothing of its own" if works and as_stated != "holds" else ""
     return Verdict(as_stated, "measured", {f"k = {k}, best setting": share for k, share in found.items()}, instead)
 
 

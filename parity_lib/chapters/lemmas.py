@@ -425,8 +425,9 @@ def judge_start(risks: pd.DataFrame) -> Verdict:
                "near 1": int(near.sum())}  # fmt: skip
     if near.all():
         return Verdict("holds", "exact", numbers)
-    named = ", ".join(f"k = {k}, b = {b:g}, c1 = {c1:g}" for k, b, c1 in medians[near].index)
-    instead = f"close to 1 for {named}" if named else f"between {medians.min():.1f} and {medians.max():.1f}"
+    named = ", ".join(map(str, sorted({k for k, _, _ in medians[near].index})))
+    instead = f"between {medians.min():.1f} and {medians.max():.1f}"
+    instead += f"; within 0.1 of 1 in {near.sum()} of {len(near)} settings, all with k = {named}" if named else ""
     return Verdict("narrower range" if near.any() else "fails", "exact", numbers, instead)
 
 

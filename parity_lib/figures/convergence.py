@@ -22,6 +22,7 @@ def success_map(found: pd.DataFrame, ks: tuple[int, ...] = (2, 3, 4)) -> Figure:
         table = style.rate_map(one_step[one_step["k"] == k], "solved", "c1", "smoothing", ax)
         ax.set(title=f"k = {k}: up to {table.to_numpy().max():.0f} % solved", xlabel="smoothing b",
                ylabel="c1 (temperature c1/n)")  # fmt: skip
+        ax.tick_params(axis="x", labelsize=7.5)
     return fig
 
 
@@ -51,8 +52,8 @@ def melting(found: pd.DataFrame) -> Figure:
     titles = {}
     for k, part in found.groupby("k"):
         sharp = part.loc[~part["melted"], "solved"].mean()  # solved although the heads stay sharp
-        kept = "heads do not melt" if part["melted"].mean() < 0.05 else "hardly a success without melting"
-        titles[k] = f"k = {k}: " + ("they part" if sharp > 0.2 else kept)
+        kept = "heads do not melt" if part["melted"].mean() < 0.05 else "hardly without melting"
+        titles[k] = f"k = {k}: " + ("solved without melting" if sharp > 0.2 else kept)
     long = found.melt(["smoothing", "k"], ["melted", "solved"], var_name="what", value_name="share")
     colours = {"melted": style.BLIND, "solved": style.SIGNAL}
     return style.curves(style.success_lines, long, "smoothing", "share", colours, hue="what", panel="k", titles=titles,

@@ -73,7 +73,7 @@ DRAWN = {
         lambda: figures.melting(
             works(frame(k=[2, 3], smoothing=SMOOTHINGS), most=3).assign(melted=lambda r: r["solved"])
         ),
-        ["k = 2: hardly a success without melting", "k = 3: hardly a success without melting"],
+        ["k = 2: hardly without melting", "k = 3: hardly without melting"],
     ),
     "sharp": (
         lambda: figures.melting(works(frame(k=[3], smoothing=SMOOTHINGS)).assign(melted=False)),
@@ -81,7 +81,7 @@ DRAWN = {
     ),
     "apart": (
         lambda: figures.melting(works(frame(k=[2], smoothing=SMOOTHINGS)).assign(melted=lambda r: ~r["solved"])),
-        ["k = 2: they part"],
+        ["k = 2: solved without melting"],
     ),
     "landscape": (lambda: figures.landscapes(landscape(), (3, 6)), ["b = 0.2: 1 of 2", "b = 0.01: 1 of 2"]),
     "aliases": (

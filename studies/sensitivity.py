@@ -7,10 +7,12 @@ each as ``reference/studies/sensitivity_<name>.csv``: lengths in 10 minutes of o
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pandas as pd
 
 from parity_lib.chapters import sensitivity as lab
+from parity_lib.chapters.encoder import Settings
 from parity_lib.chapters.variants import Shape, scratchpad, variant_runs
 
 PERTURBATIONS = 1000
@@ -31,9 +33,9 @@ VARIANTS = {
 
 
 def lengths() -> pd.DataFrame:
-    """PARITY and the easy functions at n = 24 and 30, by the essay's own recipe."""
+    """PARITY and the easy functions at n = 10, where a summary of the paper has its first experiment, 24 and 30."""
     seeds = {"PARITY": 6, "FIRST": 2, "MEAN": 2, "MAJORITY": 2}
-    return lab.by_length([24, 30], seeds, PERTURBATIONS)
+    return lab.by_length([10, 24, 30], seeds, PERTURBATIONS)
 
 
 def widths() -> pd.DataFrame:
@@ -41,26 +43,41 @@ def widths() -> pd.DataFrame:
     found = []
     for n, width in ((8, 64), (8, 128), (16, 64)):
         seeds = {"PARITY": 4, "FIRST": 1, "MEAN": 1, "MAJORITY": 1}
-        models = lab.train_named(n, seeds, lab.curriculum(n), PERTURBATIONS, width)
+        settings = replace(lab.curriculum(n), polish=0)  # run before there was a second end
+        models = lab.train_named(n, seeds, settings, PERTURBATIONS, width)
         found.append(models.runs.assign(width=width))
     return pd.concat(found, ignore_index=True)
 
 
 def variants() -> pd.DataFrame:
     """Other shapes and optimisers at n = 6."""
-    functions = ["PARITY", "PARITY", "PARITY", "FIRST"]
-    frames = [variant_runs(name, shape, 6, functions, 1500, 200) for name, shape in VARIANTS.items()]
+    functions = ["PARITY"] * 3 + ["FIRST"] * 3
+    frames = [variant_runs(name, shape, 6, functions, 1500, PERTURBATIONS) for name, shape in VARIANTS.items()]
     return pd.concat(frames, ignore_index=True)
 
 
 def flattest() -> pd.DataFrame:
-    """The flattest PARITY and FIRST at n = 32 that weight noise finds."""
-    return lab.flattest(32, ["PARITY", "FIRST"], 32_000, PERTURBATIONS)
+    """The flattest PARITY and FIRST at n = 32 that weight noise finds if it grows no faster than the answer bears."""
+    return lab.flattest(32, ["PARITY", "FIRST"], 30_000, PERTURBATIONS, bearable=0.02, rounds=2).runs
 
 
 def long_scratchpad() -> pd.DataFrame:
-    """The scratchpad at n = 64, with a loss that counts ever more of the running parities."""
-    return scratchpad(64, 2, 1500, PERTURBATIONS, growing=True)
+    """The scratchpad at n = 32 and 64; and ``trial``, what was tried at 64 before.
+
+    That is half the updates, and a loss that counts ever more of the running parities.
+    """
+    found = [scratchpad(32, 3, 1500, PERTURBATIONS, batch=32), scratchpad(64, 3, 4800, PERTURBATIONS, batch=16)]
+    tried = [scratchpad(64, 3, 2400, PERTURBATIONS, batch=16),
+             scratchpad(64, 1, 2400, PERTURBATIONS, batch=16, growing=True)]  # fmt: skip
+    return pd.concat([frame.assign(trial=trial) for trial, part in ((False, found), (True, tried)) for frame in part],
+                     ignore_index=True)  # fmt: skip
+
+
+def plain() -> pd.DataFrame:
+    """PARITY at n = 16 and 32 with all bits free from the first update: what the curriculum is for."""
+    settings = Settings(steps=8000, least=8000, finish=2000, enough=lab.ENOUGH)
+    return pd.concat([lab.train_named(n, {"PARITY": 4}, settings, PERTURBATIONS).runs for n in (16, 32)],
+                     ignore_index=True)  # fmt: skip
 
 
 STUDIES = {
@@ -69,6 +86,7 @@ STUDIES = {
     "variants": variants,
     "widths": widths,
     "scratchpad": long_scratchpad,
+    "plain": plain,
 }
 
 if __name__ == "__main__":

@@ -199,7 +199,8 @@ class Settings:
         the first half of the updates.
     bearable : float
         With a loss here the noise follows the run instead: from a tenth of ``noise`` it grows by 2 %, at most to
-        ``noise``, after 50 updates with a mean loss below this, and shrinks by 5 % after 50 above four times it.
+        ``noise``, after 50 updates with a mean loss below this, and shrinks by 5 % after 50 above four times it. A run
+        that is lost, as in a curriculum, goes back to its last good weights, with four fifths of the noise.
     enough : float
         A run that has learned stops once its mean loss over 50 updates is below this, so that runs are compared at
         about one loss and not after one time. With 0 all go on to the end.
@@ -284,17 +285,17 @@ def train_encoder(
         losses.append(loss)
         average = float(loss.mean())
         if average < settings.bearable:
-            level = min(1.02 * level, settings.noise)
+            level, good = min(1.02 * level, settings.noise), tuple(part.copy() for part in state)
         elif average > 4 * settings.bearable:
             level *= 0.95
         if free == n and average < LEARNED:
             learned = min(learned, done)
-        if settings.free_bits and learned == math.inf:
-            if average < NEXT_BIT:
-                free, good = min(free + 1, n), tuple(part.copy() for part in state)
+        if settings.free_bits and learned == math.inf and average < NEXT_BIT:
+            free, good = min(free + 1, n), tuple(part.copy() for part in state)
+        if (settings.free_bits and learned == math.inf) or settings.bearable:
             lost = lost + 1 if average > LOST and good else 0
             if good and lost == PATIENCE:
-                free, lost = max(free - 1, settings.free_bits), 0
+                free, level, lost = max(free - 1, settings.free_bits or n), 0.8 * level, 0
                 for part, before in zip(state, good, strict=True):
                     part[:] = before
         if learned < math.inf:

@@ -211,19 +211,21 @@ def every_weight(n: int) -> Tensor:
 @kept
 def flattest(
     n: int, names: Sequence[str], steps: int, perturbations: int, noise: float = 0.02, bearable: float = 0.0,
-    rounds: int = 1,
+    rates: Sequence[float] = (1e-3,),
 ) -> Models:  # fmt: skip
     """Constructions trained on with weight noise that grows to ``noise``, by Adam without decay.
 
     By default it ends at the noise of a sharpness, so that what is minimised is sharpness plus four times the loss.
-    With ``bearable`` the noise grows only as the loss allows, see :class:`Settings`, anew in each of the ``rounds``.
+    With ``bearable`` the noise grows only as the loss allows, see :class:`Settings`. Each of the learning ``rates`` is
+    a round of so many steps, in which noise and Adam start anew.
     """
     settings = Settings(steps, least=steps, finish=steps // 3, weight_decay=0.0, noise=noise, bearable=bearable)
     encoder, found, rows = Encoder(n), [], []
     for name in names:
         function, row = find_function(name), construct(name, n)
         with one_thread_per_process():
-            for seed in range(rounds):
+            for seed, rate in enumerate(rates):
+                settings = replace(settings, learning_rate=rate)
                 row = torch.from_numpy(train_encoder(encoder, function, seed, settings, start=row).row)
         found.append({"n": n, "function": name} | measured(encoder, row.numpy(), function, perturbations))
         rows.append(row.numpy())

@@ -226,6 +226,25 @@ def test_noise_that_follows_the_run_grows_only_while_the_loss_is_bearable(monkey
         assert levels[0] == pytest.approx(0.002, rel=0.02) and levels[1] == pytest.approx(factor * levels[0], rel=0.02)
 
 
+def test_a_run_that_noise_has_lost_goes_back_to_weights_that_bore_it(monkeypatch):
+    encoder, starts, levels = Encoder(3, 16), [], []
+    shown = iter([0.01, *[0.3] * encoder_module.PATIENCE, 0.3])
+
+    def pretended(row, mean, square, done, codes, values, rates, decay, noise, n, width, loss):
+        starts.append(row.copy())
+        levels.append(float(noise[:, encoder.positions :].std()))
+        row += 1
+        loss[:] = next(shown)
+        return done + len(loss)
+
+    monkeypatch.setattr(encoder_module, "train_steps", pretended)
+    steps = 50 * (encoder_module.PATIENCE + 2)
+    how = Settings(steps, least=steps, finish=50, noise=0.02, bearable=0.02)
+    train_encoder(encoder, boolean.parity, 0, how)
+    assert np.array_equal(starts[-1], starts[1]) and not np.array_equal(starts[-2], starts[1])
+    assert levels[-1] == pytest.approx(0.8 * 0.95 * levels[-2], rel=0.02)
+
+
 def test_bad_input_gets_one_sentence():
     with pytest.raises(ValueError, match="n must be a whole number of at least 1, got 0"):
         Encoder(0)

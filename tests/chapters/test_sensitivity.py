@@ -101,7 +101,7 @@ def test_constructions_are_measured_at_every_length():
 
 def test_weight_noise_makes_a_construction_flatter():
     before = sensitivity.constructed([4], 200).set_index("function")["sharpness"]["PARITY"]
-    for how in ({"steps": 2000}, {"steps": 1000, "bearable": 0.02, "rounds": 2}):
+    for how in ({"steps": 2000}, {"steps": 1000, "bearable": 0.02, "rates": [1e-3, 1e-3]}):
         after = sensitivity.flattest(4, ["PARITY"], perturbations=200, **how)
         assert after.runs["converged"].all() and after.runs["sharpness"][0] < before / 2, how
         assert after.rows.shape == (1, Encoder(4).numbers)

@@ -1,3 +1,6 @@
+"""``python -m parity_lib`` is ``parity``."""
+
 from .build.cli import main
 
-main(prog_name="parity")
+if __name__ == "__main__":
+    main(prog_name="parity")

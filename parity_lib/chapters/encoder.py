@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ look = choose(encoder_kernel.look, encoder_reference.look)
 train_steps = choose(encoder_kernel.train_steps, encoder_reference.train_steps)
 
 DATA_SEED = 2**41  # a model's inputs come from another stream than its start
+POLISH_SEED = 2**40  # nor does what it is polished on
 CHUNK = 50  # updates between two looks at a run
 LEARNED = 0.01  # loss on fresh inputs, averaged over a chunk, below which a run has learned
 NEXT_BIT = 0.03  # the same, for one more free bit
@@ -195,9 +196,16 @@ class Settings:
     noise : float
         Gaussian noise on the weights (not the positions) at which slopes are taken; it grows from 0 to this over
         the first half of the updates.
+    bearable : float
+        With a loss here the noise follows the run instead: from a tenth of ``noise`` it grows by 2 %, at most to
+        ``noise``, after 50 updates with a mean loss below this, and shrinks by 5 % after 50 above four times it. A run
+        that is lost, as in a curriculum, goes back to its last good weights, with four fifths of the noise.
     enough : float
         A run that has learned stops once its mean loss over 50 updates is below this, so that runs are compared at
-        one loss and not after one time. With 0 all go on to the end.
+        about one loss and not after one time. With 0 all go on to the end.
+    polish : int
+        Updates after the end for a run that has learned and is not at ``enough``: with four times the batch, and a
+        rate that starts at three tenths and falls in the same way.
     """
 
     steps: int = 6000
@@ -209,7 +217,9 @@ class Settings:
     position_scale: float = 0.1
     free_bits: int = 0
     noise: float = 0.0
+    bearable: float = 0.0
     enough: float = 0.0
+    polish: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.finish <= self.least <= self.steps:
@@ -260,26 +270,31 @@ def train_encoder(
     good, lost, losses, frames = None, 0, [], []
     draw, shake = torch.Generator().manual_seed(DATA_SEED + seed), np.random.default_rng(seed)
     free, learned, ending, done = settings.free_bits or n, math.inf, settings.steps - settings.finish, 0
+    level = settings.noise / 10
     while done < min(settings.steps, ending + settings.finish):
         count = min(CHUNK, ending + settings.finish - done)
         x = _draw(draw, count, settings.batch, n, pool)
         x[..., free:] = 0
         left = (ending + settings.finish - np.arange(done, done + count)) / settings.finish
         rates = settings.learning_rate * np.minimum(1.0, 0.05 + 0.95 * left)
-        noise = _noise(encoder, settings, shake, done, count)
+        noise = _noise(encoder, settings, shake, done, count, level)
         loss = np.empty(count, np.float32)
         done = train_steps(*state, done, encoder.codes(x), _values(function, x), rates,
                            settings.weight_decay, noise, n, d, loss)  # fmt: skip
         losses.append(loss)
         average = float(loss.mean())
+        if average < settings.bearable:
+            level, good = min(1.02 * level, settings.noise), tuple(part.copy() for part in state)
+        elif average > 4 * settings.bearable:
+            level *= 0.95
         if free == n and average < LEARNED:
             learned = min(learned, done)
-        if settings.free_bits and learned == math.inf:
-            if average < NEXT_BIT:
-                free, good = min(free + 1, n), tuple(part.copy() for part in state)
+        if settings.free_bits and learned == math.inf and average < NEXT_BIT:
+            free, good = min(free + 1, n), tuple(part.copy() for part in state)
+        if (settings.free_bits and learned == math.inf) or settings.bearable:
             lost = lost + 1 if average > LOST and good else 0
             if good and lost == PATIENCE:
-                free, lost = max(free - 1, settings.free_bits), 0
+                free, level, lost = max(free - 1, settings.free_bits or n), 0.8 * level, 0
                 for part, before in zip(state, good, strict=True):
                     part[:] = before
         if learned < math.inf:
@@ -290,6 +305,13 @@ def train_encoder(
             break
     if not np.isfinite(row).all():
         raise FloatingPointError(f"training diverged; try a smaller learning rate than {settings.learning_rate}")
+    if settings.polish and learned < math.inf and average >= settings.enough:
+        few = settings.polish
+        last = replace(settings, steps=few, least=few, finish=few, polish=0, free_bits=0, batch=4 * settings.batch,
+                       learning_rate=0.3 * settings.learning_rate)  # fmt: skip
+        rest = train_encoder(encoder, function, seed + POLISH_SEED, last, pool=pool, start=torch.from_numpy(row),
+                             keep_every=keep_every)  # fmt: skip
+        row, losses, frames = rest.row, [*losses, rest.loss], [*frames, *rest.frames]
     kept = np.stack(frames) if frames else np.empty((0, len(row)), row.dtype)
     return Trained(row, np.concatenate(losses), learned, kept)
 
@@ -322,12 +344,15 @@ def _draw(generator: torch.Generator, steps: int, batch: int, n: int, pool: Tens
     return pool[torch.randint(len(pool), (steps, batch), generator=generator)].float()
 
 
-def _noise(encoder: Encoder, settings: Settings, rng: np.random.Generator, done: int, steps: int) -> np.ndarray:
-    """Noise of the next updates, (steps, numbers), or no rows where there is none."""
+def _noise(
+    encoder: Encoder, settings: Settings, rng: np.random.Generator, done: int, steps: int, level: float
+) -> np.ndarray:
+    """Noise of the next updates, (steps, numbers), or no rows where there is none; ``level`` if it follows the run."""
     if not settings.noise:
         return np.empty((0, encoder.numbers), np.float32)
     ramp = np.minimum(1, 2 * np.arange(done + 1, done + steps + 1) / settings.steps).astype(np.float32)
-    noise = rng.standard_normal((steps, encoder.numbers), np.float32) * (np.float32(settings.noise) * ramp[:, None])
+    sizes = np.full(steps, level, np.float32) if settings.bearable else np.float32(settings.noise) * ramp
+    noise = rng.standard_normal((steps, encoder.numbers), np.float32) * sizes[:, None]
     noise[:, : encoder.positions] = 0
     return noise
 

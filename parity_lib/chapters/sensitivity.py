@@ -112,8 +112,11 @@ def train_named(n: int, seeds: Mapping[str, int], settings: Settings, perturbati
 
 
 def curriculum(n: int) -> Settings:
-    """The one recipe for all lengths: two free bits at first, one more as the loss falls, an end that grows with n."""
-    return Settings(steps=1000 * n + 6000, least=500 * n, finish=500 * n, free_bits=2, enough=ENOUGH)
+    """The one recipe for all lengths: two free bits at first, one more as the loss falls, an end that grows with n.
+
+    A run that is not at :data:`ENOUGH` then has a second end with larger batches, a fifth as long.
+    """
+    return Settings(1000 * n + 6000, least=500 * n, finish=500 * n, free_bits=2, enough=ENOUGH, polish=100 * n)
 
 
 def by_length(lengths: Sequence[int], seeds: Mapping[str, int], perturbations: int) -> pd.DataFrame:
@@ -122,13 +125,11 @@ def by_length(lengths: Sequence[int], seeds: Mapping[str, int], perturbations: i
 
 
 def by_decay(n: int, decays: Sequence[float], seeds: Mapping[str, int], settings: Settings, perturbations: int
-             ) -> pd.DataFrame:  # fmt: skip
-    """The runs of :func:`train_named` at several weight decays, with a column ``decay``."""
-    frames = [
-        train_named(n, seeds, replace(settings, weight_decay=decay), perturbations).runs.assign(decay=decay)
-        for decay in decays
-    ]
-    return pd.concat(frames, ignore_index=True)
+             ) -> Models:  # fmt: skip
+    """The models of :func:`train_named` at several weight decays, with a column ``decay``."""
+    found = [train_named(n, seeds, replace(settings, weight_decay=decay), perturbations) for decay in decays]
+    frames = [models.runs.assign(decay=decay) for models, decay in zip(found, decays, strict=True)]
+    return Models(pd.concat(frames, ignore_index=True), np.concatenate([models.rows for models in found]))
 
 
 def study(name: str) -> pd.DataFrame:
@@ -137,7 +138,7 @@ def study(name: str) -> pd.DataFrame:
 
 
 @kept
-def train_ladder(n: int, seeds: int, others: Sequence[str], settings: Settings, perturbations: int) -> pd.DataFrame:
+def train_ladder(n: int, seeds: int, others: Sequence[str], settings: Settings, perturbations: int) -> Models:
     """k-parity of random bits among n for k = 1, ..., n, in column ``k``, and the functions named, where k is 0.
 
     ``sensitivity`` is the average sensitivity, exact; a seed has one start for all functions.
@@ -147,28 +148,35 @@ def train_ladder(n: int, seeds: int, others: Sequence[str], settings: Settings, 
     found = parities + rest
     functions = [function for _, _, function in found]
     columns = pd.DataFrame({
+        "n": n,
         "k": [k for k, _, _ in found],
         "function": [name for _, name, _ in found],
         "sensitivity": [float(average_sensitivity(signed_table(function, n))) for function in functions],
         "seed": list(range(seeds)) * (n + len(others)),
     })  # fmt: skip
     trained = train_encoders(Encoder(n), functions, list(columns["seed"]), settings, label="ladder")
-    return _models(Encoder(n), functions, trained, columns, perturbations).runs
+    return _models(Encoder(n), functions, trained, columns, perturbations)
 
 
 @kept
 def follow(n: int, seeds: int, settings: Settings, every: int, perturbations: int) -> pd.DataFrame:
-    """PARITY over time, a row per run and look: ``seed``, ``update``, ``loss``, ``sharpness``, ``blowup``, ``norm``."""
+    """PARITY over time, a row per run and look.
+
+    Columns ``seed``, ``update``, ``loss`` on the batches since the last look, ``sharpness`` with its standard
+    ``error``, ``blowup``, ``norm``.
+    """
     encoder, parity, found = Encoder(n), find_function("PARITY"), []
     runs = train_encoders(encoder, [parity] * seeds, range(seeds), settings, keep_every=every, label=f"n = {n}")
     for seed, run in enumerate(runs):
         for i in track(len(run.frames), "metrics over time", True):
             row = run.frames[i]
+            rises = sharpness(encoder, row, parity, i, perturbations=perturbations)
             found.append({
                 "seed": seed,
                 "update": (i + 1) * every,
                 "loss": float(run.loss[i * every : (i + 1) * every].mean()),
-                "sharpness": float(sharpness(encoder, row, parity, i, perturbations=perturbations).mean()),
+                "sharpness": float(rises.mean()),
+                "error": float(rises.std(ddof=1)) / math.sqrt(perturbations),
                 "blowup": blowup(look_at(encoder, row)[1]),
                 "norm": parameter_norm(encoder, row),
             })  # fmt: skip
@@ -201,19 +209,27 @@ def every_weight(n: int) -> Tensor:
 
 
 @kept
-def flattest(n: int, names: Sequence[str], steps: int, perturbations: int, noise: float = 0.02) -> pd.DataFrame:
+def flattest(
+    n: int, names: Sequence[str], steps: int, perturbations: int, noise: float = 0.02, bearable: float = 0.0,
+    rates: Sequence[float] = (1e-3,),
+) -> Models:  # fmt: skip
     """Constructions trained on with weight noise that grows to ``noise``, by Adam without decay.
 
     By default it ends at the noise of a sharpness, so that what is minimised is sharpness plus four times the loss.
+    With ``bearable`` the noise grows only as the loss allows, see :class:`Settings`. Each of the learning ``rates`` is
+    a round of so many steps, in which noise and Adam start anew.
     """
-    settings = Settings(steps=steps, least=steps, finish=steps // 3, weight_decay=0.0, noise=noise)
-    encoder, found = Encoder(n), []
+    settings = Settings(steps, least=steps, finish=steps // 3, weight_decay=0.0, noise=noise, bearable=bearable)
+    encoder, found, rows = Encoder(n), [], []
     for name in names:
-        function = find_function(name)
+        function, row = find_function(name), construct(name, n)
         with one_thread_per_process():
-            run = train_encoder(encoder, function, 0, settings, start=construct(name, n))
-        found.append({"n": n, "function": name} | measured(encoder, run.row, function, perturbations))
-    return pd.DataFrame(found)
+            for seed, rate in enumerate(rates):
+                settings = replace(settings, learning_rate=rate)
+                row = torch.from_numpy(train_encoder(encoder, function, seed, settings, start=row).row)
+        found.append({"n": n, "function": name} | measured(encoder, row.numpy(), function, perturbations))
+        rows.append(row.numpy())
+    return Models(pd.DataFrame(found), np.stack(rows))
 
 
 # Scale: the same function with other weights
@@ -275,8 +291,8 @@ def least_product(encoder: Encoder, row: np.ndarray, taus: np.ndarray) -> float:
     r"""log10 of the least norm times squared blowup among all weights that are this model up to :data:`SYMMETRIES`.
 
     Blowup is here :math:`\sqrt{E_x \prod_k \max_i (1 + 1/\mathrm{std}(u^{(k)}_i))^2}`, our reading of the theorem's:
-    each factor is at least 1, so that the least is not 0, and belongs to the function the model computes. ``taus`` are
-    the largest 1/std, (4, inputs), of which 4096 are enough.
+    each factor is at least 1, so that the least is not 0. It belongs to the orbit of the weights, not to the function,
+    which other weights compute too. ``taus`` are the largest 1/std, (4, inputs), of which 4096 are enough.
     """
     taus = np.log(taus[:, :: max(1, taus.shape[1] // 4096)].astype(np.float64))
     views = {name: float(view.double().square().sum()) for name, view in encoder.views(torch.from_numpy(row)).items()}
@@ -298,8 +314,9 @@ def least_product(encoder: Encoder, row: np.ndarray, taus: np.ndarray) -> float:
 
 @kept
 def mechanism(lengths: Sequence[int], seeds: Mapping[str, int], perturbations: int, shown: int) -> pd.DataFrame:
-    """Both sides of the proposition for every trained and constructed model up to 14 bits, over all inputs.
+    """Both sides of the proposition for the models of :func:`by_length` and the constructions, over all inputs.
 
+    Up to 14 bits; :func:`sides_of` has the other models.
     A row is a model and one of ``shown`` perturbations: ``left`` is E(T - T')², ``right`` is
     (sqrt(as T) - sqrt(as T'))² / n, ``sensitivity`` and ``after`` are as T and as T', on the ±1 scale.
     """
@@ -312,6 +329,13 @@ def mechanism(lengths: Sequence[int], seeds: Mapping[str, int], perturbations: i
         for kind, name, seed, row in rows:
             found += [{"kind": kind, "n": n, "function": name, "seed": seed} | sides
                       for sides in two_sides(encoder, row, shown)]  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def sides_of(groups: Sequence[Models], shown: int) -> pd.DataFrame:
+    """Both sides of the proposition as in :func:`mechanism`, for all models of at most 14 bits in some groups."""
+    found = [sides for models in groups for n, row in zip(models.runs["n"], models.rows, strict=True) if n <= 14
+             for sides in two_sides(Encoder(n), row, shown)]  # fmt: skip
     return pd.DataFrame(found)
 
 
@@ -377,14 +401,15 @@ def _fits(n: int, labels: int, functions: int, settings: Settings) -> tuple[pd.D
 
 
 @kept
-def refit(n: int, labels: int, functions: int, settings: Settings, perturbations: int) -> pd.DataFrame:
+def refit(n: int, labels: int, functions: int, settings: Settings, perturbations: int) -> Models:
     """Both tables of every fit, the learned and the coin-filled one, learned whole: ``table`` and its sharpness."""
     _, tables, filled = _fits(n, labels, functions, settings)
     both = [("learned", table) for table in tables] + [("filled by coins", table) for table in filled]
     targets = [from_table(table.float()) for _, table in both]
-    columns = pd.DataFrame({"table": [kind for kind, _ in both], "function": list(range(functions)) * 2})
+    kinds = [kind for kind, _ in both]
+    columns = pd.DataFrame({"n": n, "table": kinds, "function": list(range(functions)) * 2})
     trained = train_encoders(Encoder(n), targets, list(columns["function"]), settings, label="whole tables")
-    return _models(Encoder(n), targets, trained, columns, perturbations).runs
+    return _models(Encoder(n), targets, trained, columns, perturbations)
 
 
 # Random weights
@@ -474,7 +499,11 @@ def fillings(fits: pd.DataFrame, refits: pd.DataFrame) -> pd.DataFrame:
 
 
 def ways(pads: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """PARITY with a scratchpad and, where it converged, without, told apart by ``way``."""
+    """PARITY with a scratchpad and, where it converged, without, told apart by ``way``.
+
+    Runs marked as a ``trial`` are a third way.
+    """
     bare = runs[(runs["function"] == "PARITY") & runs["converged"]]
-    both = [pads.assign(way="with a scratchpad"), bare.assign(way="answer alone")]
-    return pd.concat(both, ignore_index=True)[["way", "n", "seed", "learned", "sharpness", "error"]]
+    written = pads.assign(way=np.where(pads["trial"], "trial", "with a scratchpad"))
+    both = [written, bare.assign(way="answer alone")]
+    return pd.concat(both, ignore_index=True)[["way", "n", "seed", "learned", "right", "sharpness", "error"]]

@@ -243,20 +243,28 @@ def judge_bias(fits: pd.DataFrame, refits: pd.DataFrame, untrained: pd.DataFrame
     return Verdict("narrower range", "measured", numbers, instead)
 
 
-def judge_scratchpad(pads: pd.DataFrame, runs: pd.DataFrame) -> Verdict:
-    """``sens-scratchpad``, from the runs with a scratchpad and those without."""
-    bare, written = (
-        means(runs, "sharpness").get("PARITY", pd.Series(dtype=float)),
-        pads.groupby("n")["sharpness"].mean(),
-    )
-    share = (pads["right"] >= RIGHT).groupby(pads["n"]).mean()
-    ratio = (written / bare).dropna()
-    numbers = {"right": pads.groupby("n")["right"].min().to_dict(), "share_of_bare_sharpness": ratio.to_dict()}
-    if (share < 1).any():
+def judge_scratchpad(pads: pd.DataFrame, runs: pd.DataFrame, plain: pd.DataFrame) -> Verdict:
+    """``sens-scratchpad``, from runs with a scratchpad, those by curriculum without, and ``plain`` ones with neither.
+
+    Runs marked as a ``trial`` are left out.
+    """
+    pads = pads[~pads["trial"]]
+    bare = means(runs, "sharpness").get("PARITY", pd.Series(dtype=float))
+    written = pads.groupby("n")["sharpness"].mean()
+    ratio, alone = (written / bare).dropna(), np.isfinite(plain["learned"]).groupby(plain["n"]).sum()
+    numbers = {
+        "right": pads.groupby("n")["right"].min().to_dict(),
+        "share_of_bare_sharpness": ratio.to_dict(),
+        "answer_alone_learned_without_curriculum": alone.to_dict(),
+    }
+    if not len(pads) or (pads["right"] < RIGHT).any():
         return Verdict("fails", "measured", numbers)
-    if len(ratio) and (ratio < 0.5).all():
+    flat = len(ratio) > 0 and bool((ratio < 0.5).all())
+    further = bool((alone.reindex(written.index) == 0).any())
+    if flat and further:
         return Verdict("holds", "measured", numbers)
-    return Verdict("narrower range", "measured", numbers, "It is learned; its minima are not everywhere flatter.")
+    said = ["its minima are not everywhere flatter"] * (not flat) + ["so is the answer alone"] * (not further)
+    return Verdict("narrower range", "measured", numbers, f"It is learned; {', and '.join(said)}.")
 
 
 def _largest(values: pd.Series) -> list[int]:

@@ -186,19 +186,22 @@ def stack_sharpness(model: Stack, codes: Tensor, targets: Tensor, perturbations:
 
 
 @kept
-def scratchpad(n: int, seeds: int, updates: int, perturbations: int, growing: bool = False) -> pd.DataFrame:
+def scratchpad(
+    n: int, seeds: int, updates: int, perturbations: int, batch: int = 64, growing: bool = False
+) -> pd.DataFrame:
     """PARITY of n bits with its running parities written out, by a causal model of two layers: a row per seed.
 
     The model sees the bits, a start token and the parities so far, and answers with the next parity. ``right`` is the
     share of 2000 fresh strings that it writes without a mistake, one token after the other; ``learned`` the updates
-    until the mean loss over 50 of them was below 0.01. With ``growing``, the loss counts the first four parities
-    alone, and one more after every update with a loss below 0.03. Positions start at scale 1, the authors'.
+    until the mean loss over 50 of them was below 0.01. With ``growing``, which the column of this name says, the loss
+    counts the first four parities alone, and one more after every update with a loss below 0.03. Positions start at
+    scale 1, the authors'.
     """
     chosen, asked = list(range(seeds)), [4 if growing else n] * seeds
 
     def draw(i: int, generator: torch.Generator, loss: float) -> tuple[Tensor, Tensor]:
         asked[i] = min(asked[i] + (loss < 0.03), n)
-        return written_out(n, 64, asked[i], generator)
+        return written_out(n, batch, asked[i], generator)
 
     codes, targets = written_out(n, 2000, n, torch.Generator().manual_seed(2**42))
     with one_thread_per_process():
@@ -215,6 +218,7 @@ def scratchpad(n: int, seeds: int, updates: int, perturbations: int, growing: bo
     return pd.DataFrame({
         "n": n,
         "seed": chosen,
+        "growing": growing,
         "updates": len(history),
         "learned": [CHUNK * (int(there.int().argmax()) + 1) if there.any() else math.inf for there in windows.T],
         "loss": history[-CHUNK:].mean(0).numpy(),

@@ -227,18 +227,18 @@ def scratchpads(frame: pd.DataFrame) -> Figure:
     colours = {"with a scratchpad": style.REPAIRED, "answer alone": style.SIGNAL}
     fig, axes = style.panels(2, 3.2, share=False)
     for ax, quantity, label in ((axes[0], "sharpness", "sharpness"), (axes[1], "learned", "updates to learn")):
-        shown = frame[np.isfinite(frame[quantity])]
+        shown = frame[frame["way"].isin(colours) & np.isfinite(frame[quantity])]
         sns.pointplot(shown, x="n", y=quantity, hue="way", palette=colours, hue_order=list(colours), ax=ax,
                       markersize=5, errorbar=("pi", 100), native_scale=True, linestyles="none",
                       legend=bool(ax is axes[1]))  # fmt: skip
         ax.set(xlabel="length n", ylabel=label, xscale="log")
-        style.ticks_at(ax.xaxis, frame["n"])
+        style.ticks_at(ax.xaxis, [n for n in (4, 8, 16, 32, 64) if n <= frame["n"].max()])
     axes[0].set(ylim=(0, None))
     axes[1].set(yscale="log")
     style.plain_log_ticks(axes[1].yaxis)
     axes[1].legend(title="", fontsize=9)
-    longest = frame[frame["way"] == "with a scratchpad"].nlargest(1, "n")
-    said = ", ".join(f"sharpness {row.sharpness:.2f} at n = {row.n}" for row in longest.itertuples())
+    written = frame[frame["way"] == "with a scratchpad"].groupby("n")["sharpness"].mean()
+    said = ", ".join(f"sharpness {value:.2f} at n = {n}" for n, value in written.tail(1).items())
     fig.suptitle(f"With its running parities written out: {said}")
     return fig
 

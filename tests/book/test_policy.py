@@ -172,7 +172,7 @@ def test_a_chapter_of_the_story_keeps_its_skeleton_and_its_length(name: str) -> 
         assert shown in [cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") for cell in cells]
 
 
-@pytest.mark.parametrize("name", [*prose.STORY, *prose.ATLAS])
+@pytest.mark.parametrize("name", [*prose.STORY, *prose.ATLAS, "sensitivity"])
 def test_a_paragraph_has_at_most_three_numbers_and_none_in_machine_notation(name: str) -> None:
     found = prose.page(name)
     assert [text for text in found.paragraphs if prose.numbers(text) > 3] == []

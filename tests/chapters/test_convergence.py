@@ -165,7 +165,7 @@ def test_convergence_is_judged_k_by_k(first, second, as_stated):
     verdict = convergence.judge_convergence(confirmed)
     assert verdict.as_stated == as_stated
     if as_stated == "narrower range":
-        assert verdict.instead.startswith("k = 1 with smoothing 0.1; for k = 2 no")
+        assert verdict.instead.startswith("heads find the bits for k = 1 with smoothing 0.1; for k = 2 no")
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,57 @@ def test_a_run_stops_at_the_loss_that_is_enough():
     assert len(trained.loss) < 1000 and trained.loss[-50:].mean() < 1e-3 <= trained.loss[-100:-50].mean()
 
 
+def test_a_run_that_is_not_at_that_loss_has_a_second_end_with_larger_batches_and_others_have_not(monkeypatch):
+    encoder, shapes = Encoder(3, 16), []
+    steps = encoder_module.train_steps
+
+    def seen(row, mean, square, done, codes, *rest):
+        shapes.append(codes.shape[:2])
+        return steps(row, mean, square, done, codes, *rest)
+
+    monkeypatch.setattr(encoder_module, "train_steps", seen)
+    how = Settings(steps=600, least=400, finish=200, polish=100, enough=1e-12)
+    run = train_encoder(encoder, boolean.first, 0, how)
+    assert len(run.loss) == 400 + 100 and shapes[-3:] == [(50, 64), (50, 256), (50, 256)]
+    stopped = train_encoder(encoder, boolean.first, 0, replace(how, enough=1e-3))
+    never = train_encoder(encoder, boolean.parity, 0, replace(how, steps=50, least=50, finish=50))
+    assert len(stopped.loss) < 400 and len(never.loss) == 50  # nor has a run that has not learned
+
+
+def test_noise_that_follows_the_run_grows_only_while_the_loss_is_bearable(monkeypatch):
+    encoder, levels = Encoder(3, 16), []
+    steps = encoder_module.train_steps
+
+    def seen(*given):
+        levels.append(float(given[8][:, encoder.positions :].std()))
+        return steps(*given)
+
+    monkeypatch.setattr(encoder_module, "train_steps", seen)
+    for bearable, factor in ((100.0, 1.02), (1e-9, 0.95)):
+        levels.clear()
+        train_encoder(encoder, boolean.first, 0, replace(SHORT, noise=0.02, bearable=bearable))
+        assert levels[0] == pytest.approx(0.002, rel=0.02) and levels[1] == pytest.approx(factor * levels[0], rel=0.02)
+
+
+def test_a_run_that_noise_has_lost_goes_back_to_weights_that_bore_it(monkeypatch):
+    encoder, starts, levels = Encoder(3, 16), [], []
+    shown = iter([0.01, *[0.3] * encoder_module.PATIENCE, 0.3])
+
+    def pretended(row, mean, square, done, codes, values, rates, decay, noise, n, width, loss):
+        starts.append(row.copy())
+        levels.append(float(noise[:, encoder.positions :].std()))
+        row += 1
+        loss[:] = next(shown)
+        return done + len(loss)
+
+    monkeypatch.setattr(encoder_module, "train_steps", pretended)
+    steps = 50 * (encoder_module.PATIENCE + 2)
+    how = Settings(steps, least=steps, finish=50, noise=0.02, bearable=0.02)
+    train_encoder(encoder, boolean.parity, 0, how)
+    assert np.array_equal(starts[-1], starts[1]) and not np.array_equal(starts[-2], starts[1])
+    assert levels[-1] == pytest.approx(0.8 * 0.95 * levels[-2], rel=0.02)
+
+
 def test_bad_input_gets_one_sentence():
     with pytest.raises(ValueError, match="n must be a whole number of at least 1, got 0"):
         Encoder(0)

@@ -76,6 +76,23 @@ def test_the_inequality_holds_for_models_and_their_perturbed_copies():
         assert sides["sensitivity"].to_numpy() == pytest.approx(expected, rel=1e-2)
 
 
+def test_the_inequality_is_tested_on_every_group_of_models_up_to_14_bits():
+    how = Settings(steps=100, least=100, finish=50)
+    groups = [
+        sensitivity.train_ladder(3, 1, [], how, 5),
+        sensitivity.refit(3, 4, 1, how, 5),
+        sensitivity.by_decay(3, [0.0], {"FIRST": 1}, how, 5),
+        sensitivity.flattest(4, ["FIRST"], 100, 5),
+        sensitivity.flattest(15, ["FIRST"], 50, 5),  # all inputs would be too many
+    ]
+    sides = sensitivity.sides_of(groups, 2)
+    assert len(sides) == 2 * (3 + 2 + 1 + 1) and (sides["left"] >= sides["right"] - 1e-9).all()
+
+
+def test_the_recipe_gives_a_second_end_to_runs_that_are_not_at_one_loss():
+    assert all(sensitivity.curriculum(n).polish == 100 * n for n in (4, 16, 30))
+
+
 def test_constructions_are_measured_at_every_length():
     frame = sensitivity.constructed([4, 6], 20)
     assert len(frame) == 8 and (frame["loss"] < 1e-5).all()
@@ -85,8 +102,10 @@ def test_constructions_are_measured_at_every_length():
 
 def test_weight_noise_makes_a_construction_flatter():
     before = sensitivity.constructed([4], 200).set_index("function")["sharpness"]["PARITY"]
-    after = sensitivity.flattest(4, ["PARITY"], 2000, 200)
-    assert after["converged"].all() and after["sharpness"][0] < before / 2
+    for how in ({"steps": 2000}, {"steps": 1000, "bearable": 0.02, "rates": [1e-3, 1e-3]}):
+        after = sensitivity.flattest(4, ["PARITY"], perturbations=200, **how)
+        assert after.runs["converged"].all() and after.runs["sharpness"][0] < before / 2, how
+        assert after.rows.shape == (1, Encoder(4).numbers)
 
 
 def test_the_orbit_of_a_model_is_one_function(monkeypatch):
@@ -102,17 +121,20 @@ def test_the_orbit_of_a_model_is_one_function(monkeypatch):
 def test_courses_ladders_and_decays_are_frames_with_a_row_per_look_or_run():
     course = sensitivity.follow(3, 2, QUICK, 100, 5)
     assert set(course["seed"]) == {0, 1} and course["update"].min() == 100 and (course["norm"] > 0).all()
-    ladder = sensitivity.train_ladder(3, 2, ["MAJORITY"], Settings(steps=100, least=100, finish=50), 5)
+    assert (course["error"] > 0).all()
+    ladder = sensitivity.train_ladder(3, 2, ["MAJORITY"], Settings(steps=100, least=100, finish=50), 5).runs
     assert list(ladder["k"]) == [1, 1, 2, 2, 3, 3, 0, 0] and list(ladder["sensitivity"][5:]) == [3, 1.5, 1.5]
     decayed = sensitivity.by_decay(3, [0.0, 0.3], {"FIRST": 1}, QUICK, 5)
-    assert decayed["norm"][0] > decayed["norm"][1]
+    assert decayed.runs["norm"][0] > decayed.runs["norm"][1]
+    norms = [parameter_norm(Encoder(3), row) for row in decayed.rows]
+    assert norms == pytest.approx(list(decayed.runs["norm"]))  # each row stands beside its numbers
 
 
 def test_fits_reach_their_labels_and_are_compared_with_coins():
     how = Settings(steps=400, least=400, finish=120, position_scale=1.0)
     fits = sensitivity.fit_random_functions(4, [8], 2, how)
     assert (fits["accuracy"] >= 7 / 8).all() and (fits["learned"] >= 0).all() and len(fits) == 2
-    refits = sensitivity.refit(4, 8, 2, how, 10)
+    refits = sensitivity.refit(4, 8, 2, how, 10).runs
     assert list(refits["table"]) == ["learned", "learned", "filled by coins", "filled by coins"]
     with pytest.raises(ValueError, match=r"labels must be in 1..16, the inputs of 4 bits, got 17"):
         sensitivity.fit_random_functions(4, [17], 2, how)
@@ -130,6 +152,22 @@ def test_a_scratchpad_holds_the_running_parities():
     assert (codes[:, 5] == variants.START).all() and torch.equal(codes[:, 6:] - variants.PARITIES, parity[:, :4])
     assert targets[:, :5].isnan().all() and targets[:, 9:].isnan().all()
     assert torch.equal(targets[:, 5:9], parity[:, :4].float()) and bits.max() == 1
+
+
+def test_trials_with_a_scratchpad_are_a_way_of_their_own():
+    pads = variants.scratchpad(3, 1, 50, 5, batch=8).assign(trial=False)
+    tried = variants.scratchpad(3, 1, 50, 5, batch=8, growing=True).assign(trial=True)
+    assert not pads["growing"].any() and tried["growing"].all()
+    runs = pd.DataFrame({"n": [3], "function": "PARITY", "converged": True, "seed": 0, "learned": 5, "sharpness": 0.1,
+                         "error": 0.1})  # fmt: skip
+    found = sensitivity.ways(pd.concat([pads, tried]), runs)
+    assert list(found["way"]) == ["with a scratchpad", "trial", "answer alone"]
+
+
+@pytest.mark.parametrize("name", ["flattest", "lengths", "plain", "scratchpad", "variants", "widths"])
+def test_every_study_behind_the_essay_is_kept_with_the_error_of_its_sharpness(name):
+    frame = sensitivity.study(name)
+    assert len(frame) and {"sharpness", "error", "loss"} <= set(frame.columns)
 
 
 def test_a_causal_model_does_not_see_what_comes_later_and_others_do():

@@ -144,12 +144,22 @@ def test_the_bias_is_judged_by_labels_tables_and_random_weights(frames, verdict,
 
 
 @pytest.mark.parametrize(
-    "right, sharpness, verdict",
-    [(1.0, 0.04, "holds"), (1.0, 0.09, "narrower range"), (0.9, 0.04, "fails")],
+    "right, sharpness, alone, verdict, said",
+    [
+        (1.0, 0.04, math.inf, "holds", ""),
+        (1.0, 0.09, math.inf, "narrower range", "not everywhere flatter."),
+        (1.0, 0.04, 300, "narrower range", "so is the answer alone."),
+        (0.9, 0.04, math.inf, "fails", ""),
+    ],
 )
-def test_the_scratchpad_must_be_right_and_flat(right, sharpness, verdict):
-    pads = pd.DataFrame({"n": [8, 8], "right": [1.0, right], "sharpness": sharpness})
-    assert summary.judge_scratchpad(pads, runs((0.05, 0.1, 0.2))).as_stated == verdict
+def test_the_scratchpad_must_be_right_and_flat_where_the_answer_alone_is_not_learned(
+    right, sharpness, alone, verdict, said
+):
+    pads = pd.DataFrame({"n": [8, 8], "right": [1.0, right], "sharpness": sharpness, "trial": False})
+    tried = pd.DataFrame({"n": [8], "right": [0.0], "sharpness": 1.0, "trial": True})  # must not count
+    plain = pd.DataFrame({"n": [4, 8, 8, 32], "learned": [100, alone, math.inf, math.inf]})  # nor n = 32
+    judged = summary.judge_scratchpad(pd.concat([pads, tried]), runs((0.05, 0.1, 0.2)), plain)
+    assert judged.as_stated == verdict and judged.instead.endswith(said)
 
 
 def test_tables_of_variants_count_and_compare():

@@ -155,3 +155,10 @@ def test_the_mechanism_counts_models_below_the_bound():
     frame = sides().assign(left=0.5)
     title = figures.mechanism(frame).axes[0].get_title(loc="left")
     assert title.startswith(f"{int((frame['left'] < frame['right']).sum())} of {len(frame)} ")
+
+
+def test_trials_with_a_scratchpad_are_not_drawn():
+    trial = pd.DataFrame([{"way": "trial", "n": 8, "learned": 1e6, "sharpness": 50.0}])
+    fig = figures.scratchpads(pd.concat([ways(), trial]))
+    assert fig.axes[0].get_ylim()[1] < 1 and fig.axes[1].get_ylim()[1] < 1e4
+    assert fig.get_suptitle().endswith("sharpness 0.10 at n = 16")

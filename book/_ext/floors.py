@@ -21,7 +21,7 @@ class Floor(SphinxDirective):
 
         name = self.arguments[0]
         folder = Path(parity_lib.__file__).parent / ("" if name == "core" else name)
-        modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+        modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
         order = [module for module in WAY if module in modules] if name == "core" else []
         lines = []
         for module in [*order, *sorted(modules - set(order))]:

@@ -35,6 +35,17 @@ FLAGS = [
 ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One test begins with the smoke book, and those that wait for it come last: meanwhile the others have a core.
+
+    Of the others the builds come first, since they wait for processes more than they compute.
+    """
+    needs = [item for item in items if "smoke_book" in getattr(item, "fixturenames", ())]
+    rest = [item for item in items if item not in set(needs)]
+    rest.sort(key=lambda item: "/build/" not in item.path.as_posix())
+    items[:] = [*needs[:1], *rest, *needs[1:]]
+
+
 @pytest.fixture(scope="session")
 def smoke_book() -> Path:
     """The folder of the book in the smoke profile, brought up to date (at no cost if it is)."""

@@ -289,7 +289,12 @@ class Run {
 // 2. The words: what the state says, and why a setting cannot run
 
 const two = x => x.toFixed(2);
-const size = x => x < 1e-12 ? "0" : x.toExponential(1).replace("e-", "e−").replace("e+", "e");
+const raised = power => [...String(power)].map(sign => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]).join("");
+const size = x => { // 2.5·10¹⁴
+  if (x < 1e-12) return "0";
+  const [digits, power] = x.toExponential(1).split("e");
+  return Number(power) ? `${digits}·10${raised(Number(power))}` : digits;
+};
 const norm = row => Math.hypot(...row);
 const list = (items, word = "and") =>
   items.length < 2 ? `${items}` : `${items.slice(0, -1).join(", ")} ${word} ${items.at(-1)}`;
@@ -845,7 +850,7 @@ ${field("seed", "seed", number(0, 4294967295, 1, "numeric"), link("figure2.html"
 <div class="live-risk"><h3><span>Risk</span> <output></output></h3><svg viewBox="0 0 322 136" role="img"></svg></div>
 <div class="live-forces"><h3>The two forces on each head, and their sum</h3><table>
 <thead><tr><th scope="col">head</th><th scope="col">points at</th><th scope="col">most</th><th scope="col"><span class="swatch labelFree">label-free</span></th><th scope="col"><span class="swatch parity">parity</span></th><th scope="col"><span class="swatch net">net</span></th></tr></thead><tbody></tbody></table>
-<p class="live-note">Norm of the gradient; bars on a logarithmic scale, 1e−8 to 10. Where the net force is nil and the two are not, they hold each other.</p></div>
+<p class="live-note">Norm of the gradient; bars on a logarithmic scale, 10⁻⁸ to 10. Where the net force is nil and the two are not, they hold each other.</p></div>
 </div>
 <div class="live-python"><h3>The same run in Python</h3><div class="live-command"><code></code></div>
 <details><summary>What happened so far</summary><ol class="live-log"></ol></details></div>`;

@@ -19,13 +19,8 @@ from .claims import claims
 from .results import ResultsError, as_rate, chapters_of_the_book, find_run, read_results
 
 AFTER_LOOKS = "Written before the run that it judges, after first looks at other runs."
-IN_A_SENTENCE = {  # of one claim, of several
-    "holds": ("holds as stated", "hold as stated"),
-    "narrower range": ("holds in a narrower range", "hold in a narrower range"),
-    "misprint": ("is a misprint, corrected here", "are misprints, corrected here"),
-    "fails": ("fails as stated", "fail as stated"),
-    "open": ("is open", "are open"),
-}
+RAISED = str.maketrans("0123456789kn", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵏⁿ")
+LOWERED = str.maketrans("0123456789rl", "₀₁₂₃₄₅₆₇₈₉ᵣₗ")
 
 
 def collect(chapters: Iterable[str], run: Path | None = None) -> pd.DataFrame:
@@ -57,18 +52,21 @@ def count(rows: pd.DataFrame) -> dict[str, int]:
 
 
 def headline(rows: pd.DataFrame) -> str:
-    """How many claims of the papers there are and what became of them, then our own: a line of Markdown."""
-    papers, ours = _summary(rows[~rows["ours"]], "claims"), _summary(rows[rows["ours"]], "statements of our own")
-    return f"{papers} {ours}".strip()
-
-
-def _summary(rows: pd.DataFrame, what: str) -> str:
-    if rows.empty:
-        return ""
-    said = [f"{n} {IN_A_SENTENCE[verdict][n > 1]}" for verdict, n in count(rows).items()]
-    kinds = rows.loc[rows["kind"] != "", "kind"].value_counts()
-    how = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
-    return f"**{len(rows)} {what}:** {'; '.join(said)}." + (f" How we know: {how}." if how else "")
+    """What became of the papers' claims, in a sentence with three numbers; then, in words, of our own."""
+    papers, ours = rows[~rows["ours"]], rows.loc[rows["ours"], "as_stated"]
+    counted = dict.fromkeys(AS_STATED, 0) | count(papers)
+    holds, fails = counted["holds"], counted["fails"]
+    conditional = counted["narrower range"] + counted["misprint"]
+    parts = [f"{holds} hold{'s' * (holds == 1)} as stated"]
+    if conditional:
+        share = "most others" if 2 * conditional > len(papers) - holds else "others"
+        parts.append(f"{share} under a condition or a correction that is named")
+    parts.append(f"{fails} fail{'s' * (fails == 1)}")
+    parts += ["the rest is open"] if counted["open"] else []
+    found = f"Of {len(papers)} claims {', '.join(parts[:-1])}, and {parts[-1]}."
+    if ours.empty:
+        return found
+    return f"{found} {'All' if (ours == 'holds').all() else 'Not all'} statements of our own hold."
 
 
 def table(rows: pd.DataFrame) -> str:
@@ -88,15 +86,16 @@ def _row(row: Mapping[str, Any]) -> str:
     chapter = row["chapter"]
     where = f'<a href="{chapter}.html#{row["figure"]}">{escape(title(chapter))}</a>' if chapter else "no chapter"
     looks = f" {AFTER_LOOKS}" if row["kind"] == "measured" else ""
-    numbers = "".join(f"<li>{escape(line)}</li>" for line in lines(row["numbers"]))
+    numbers = "".join(f"<li>{escape(readable(line))}</li>" for line in lines(row["numbers"]))
     details = f"<details><summary>numbers</summary><ul>{numbers}</ul></details>" if numbers else ""
     return (
         f'<tr id="claim-{row["claim"]}" data-verdict="{row["as_stated"]}">'
         f'<td><a href="#claim-{row["claim"]}"><code>{row["claim"]}</code></a><br>{escape(row["place"])}</td>'
-        f"<td>{escape(row['statement'])}<br><small><em>Check:</em> {escape(row['check'])}{looks}</small></td>"
+        f"<td>{escape(readable(row['statement']))}<br><small><em>Check:</em> {escape(readable(row['check']))}{looks}"
+        "</small></td>"
         f'<td><strong style="border-left:.5em solid {COLOURS[row["as_stated"]]};padding-left:.4em">'
         f"{row['as_stated']}</strong><br>{row['kind']}</td>"
-        f"<td>{escape(row['instead'])}{details}</td><td>{where}</td></tr>"
+        f"<td>{escape(readable(row['instead']))}{details}</td><td>{where}</td></tr>"
     )
 
 
@@ -123,4 +122,12 @@ def short(value: Any) -> str:
     """A number with three digits, a list of them, or any other value as it is."""
     if isinstance(value, list):
         return ", ".join(map(short, value))
-    return written(value) if isinstance(value, float) else str(value)
+    return written(value).removeprefix("1·") if isinstance(value, float) else str(value)
+
+
+def readable(text: str) -> str:
+    """Plain text with its formulas as a reader writes them: ``1e-9`` as 10⁻⁹, ``d^2`` as d², ``a_11`` as a₁₁."""
+    text = re.sub(r"(?<![\w.])\d+(?:\.\d+)?e[-+]?\d+\b", lambda number: short(float(number[0])), text)
+    text = re.sub(r"\^(\d+|[kn])(?!\w)", lambda power: power[1].translate(RAISED), text)
+    text = re.sub(r"\b([a-z])_(\d+|rl)\b", lambda entry: entry[1] + entry[2].translate(LOWERED), text)
+    return re.sub(r"\bpi\b", "π", text).replace("!=", "≠")

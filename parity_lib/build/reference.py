@@ -67,8 +67,8 @@ def results(root: Path) -> str:
     run = root / "reference"
     facts = conditions(run)
     origin = (
-        f"Above: the run behind the paper's Figure 2, trained again. {counted(run)} The ledger of the book has them one "
-        f"by one. So says the reference run, `make book` at commit `{facts['commit'][:10]}`: {facts['date']}, "
+        f"Above: the run behind the paper's Figure 2, trained again. {counted(run)} The ledger of the book has them "
+        f"one by one. So says the reference run, `make book` at commit `{facts['commit'][:10]}`: {facts['date']}, "
         f"{facts['processor time of all chapters']} of processor time, torch {facts['torch']}."
     )
     return f"![{ALT}](reference/circle.svg)\n\n{origin}"

@@ -132,7 +132,7 @@ def benchmark_claims(results: Mapping[str, Any]) -> str:
     lines = []
     for c in results["claims"]:
         met = c["measured"] <= c["target"] if c["sense"] == "<=" else c["measured"] >= c["target"]
-        target = f"{signs[c['sense']]} {c['target']:g}"
+        target = f"{signs[c['sense']]} {measured(float(c['target']))}"
         lines.append((c["claim"], c["setting"], target, measured(c["measured"]), "yes" if met else "no"))
     return markdown(pd.DataFrame(lines, columns=["", "setting", "target", "measured", "met"]))
 

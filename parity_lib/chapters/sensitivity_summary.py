@@ -6,7 +6,7 @@ Each of the claims is judged from frames alone, to the letter of its check in ``
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -113,12 +113,6 @@ def _beside(runs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
 
 
 # Verdicts
-
-
-def verdict_table(verdicts: Mapping[str, Verdict]) -> pd.DataFrame:
-    """Both columns of every verdict, by claim."""
-    rows = {claim: [found.as_stated, found.instead] for claim, found in verdicts.items()}
-    return pd.DataFrame(rows, index=["as stated", "what does hold"]).T
 
 
 def judge_sharpness(runs: pd.DataFrame, flat: pd.DataFrame) -> Verdict:

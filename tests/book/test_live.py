@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -239,10 +240,15 @@ def test_an_address_is_read_back_as_it_was_written(engine: Page) -> None:
     assert back == {name: ",".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in BASE.items()}
 
 
+def number(text: str) -> float:
+    """A number as the page writes it, ``2.5·10⁻³``."""
+    return float(text.replace("·10", "e").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")))
+
+
 def test_the_net_force_is_the_sum_of_the_two(live: Page) -> None:
     live.locator("[data-do=step]").click()
     for row in live.locator(".live tbody tr").all():
-        free, signal, net = (float(text.replace("−", "-")) for text in row.locator(".bar").all_inner_texts())
+        free, signal, net = map(number, row.locator(".bar").all_inner_texts())
         assert net <= 1.1 * (free + signal) and net >= 0.9 * abs(free - signal)
 
 
@@ -414,6 +420,20 @@ def test_the_best_position_in_words_is_that_of_the_state(engine: Page) -> None:
     assert "Heads 1 and 2 both read 9, which is not in B." in told[2] and "no head reads 16 or 17 first" in told[2]
     best = soft_attention(positional_code(20)[[4, 15, 16]] * 200, 20, 1.0).amax(-1)
     assert f"reads 17 ({best[2]:.2f})" in told[1]
+
+
+def test_a_large_ratio_of_the_forces_is_told_as_a_power_of_ten(engine: Page) -> None:
+    told = engine.evaluate(
+        """setting => {
+            const run = new parityLive.Run(setting), angle = 2 * Math.PI * 1.45 / 20;
+            run.directions = setting.bits.map(() => [20 * Math.sin(angle), 20 * Math.cos(angle)]);
+            run.state = parityLive.evaluate(setting, run.directions);
+            return parityLive.describe(run, false);
+        }""",
+        BASE | {"loss": "squared_hinge"},
+    )
+    (times,) = re.findall(r"The label-free force is (\S+) times the parity signal", told)
+    assert re.fullmatch(r"\d\.\d·10[⁰¹²³⁴⁵⁶⁷⁸⁹]+", times) and number(times) >= 1000
 
 
 def test_a_parity_signal_of_zero_is_said_in_words(engine: Page) -> None:

@@ -172,11 +172,62 @@ def test_a_chapter_of_the_story_keeps_its_skeleton_and_its_length(name: str) -> 
         assert shown in [cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") for cell in cells]
 
 
-@pytest.mark.parametrize("name", [*prose.STORY, *prose.ATLAS, "sensitivity"])
+@pytest.mark.parametrize("name", [*prose.STORY, *prose.ATLAS, "xor", "race"])
+def test_every_figure_is_referred_to_by_its_number(name: str) -> None:
+    cells = load(ROOT / "notebooks" / f"{name}.ipynb")["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    drawn = [cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") for cell in cells]
+    assert [figure for figure in drawn if figure and f"{{numref}}`{figure}`" not in text] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "book/dossier").glob("*.md")), ids=lambda path: path.stem)
+def test_a_page_of_the_dossier_says_in_its_introduction_where_its_pictures_are(path: Path) -> None:
+    drawn = {cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") for p in NOTEBOOKS for cell, _ in code(p)}
+    text = path.read_text(encoding="utf-8")
+    assert "{numref}`fig-" in re.split(r"\n(?=## |[`:]{3,}\{prf)", text)[0]
+    assert set(re.findall(r"\{numref\}`([^`]+)`", text)) <= drawn
+
+
+@pytest.mark.parametrize("page", ["notebooks/xor.ipynb", "notebooks/samples.ipynb", "book/exact_risk.md"])
+def test_the_central_equations_have_numbers_and_are_referred_to(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    labels = set(re.findall(r":label: (eq-[\w-]+)", text))
+    assert labels and labels >= set(re.findall(r"\{eq\}`([\w-]+)`", text)) > set()
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"book/{p.name}" for p in sorted((ROOT / "book").glob("*.md")))])
+def test_pages_have_powers_of_ten_and_not_machine_notation(page: str) -> None:
+    text = re.sub(r"```.*?```|`[^`]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert re.findall(r"\b\d[\d.]*[eE][-+−]?\d+\b", text) == []
+
+
+def test_captions_and_alt_texts_have_powers_of_ten_and_not_machine_notation() -> None:
+    shown = [str(cell["metadata"].get("mystnb", "")) for path in NOTEBOOKS for cell, _ in code(path)]
+    assert [text for text in shown if re.search(r"\b\d[\d.]*[eE][-+−]?\d+\b", text)] == []
+
+
+def test_the_readme_fits_on_two_screens_and_begins_with_two_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 82 and len(text.split()) <= 800
+    assert re.findall(r"^make \w+", text.partition("```bash\n")[2].partition("```")[0], re.MULTILINE) == [
+        "make book",
+        "make test",
+    ]
+
+
+def test_the_model_has_as_many_lines_as_its_heading_says() -> None:
+    cells = load(ROOT / "notebooks/architecture.ipynb")["cells"]
+    (heading,) = [i for i, cell in enumerate(cells) if "## The whole model in five lines" in "".join(cell["source"])]
+    assert len(cells[heading + 1]["source"]) == 5
+    assert "the model in five lines" in (ROOT / "book/index.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [*prose.STORY, *prose.ATLAS, "xor", "race", "sensitivity"])
 def test_a_paragraph_has_at_most_three_numbers_and_none_in_machine_notation(name: str) -> None:
     found = prose.page(name)
     assert [text for text in found.paragraphs if prose.numbers(text) > 3] == []
-    assert not [text for text in found.paragraphs if re.search(r"\d[eE][+-]?\d", text)] and found.density < 3.5
+    assert not [text for text in found.paragraphs if re.search(r"\d[eE][+-]?\d", text)]
+    assert found.density < 3.5 or name == "playground"
     nicknames = "figure2-signed|figure2-population|later-code|product-head|expr-ffnn"
     assert not [text for text in found.paragraphs if re.search(nicknames, text)]
 

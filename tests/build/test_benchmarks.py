@@ -121,3 +121,8 @@ def test_a_target_is_met_or_not():
     for sense, measured, met in (("<=", 3, "yes"), ("<=", 3.1, "no"), (">=", 3, "yes"), (">=", 2.9, "no")):
         claim = {"claim": "c", "setting": "s", "sense": sense, "target": 3, "measured": measured}
         assert benchmark_claims({"claims": [claim]}).split()[-2] == met
+
+
+def test_a_target_is_written_as_a_power_of_ten():
+    claim = {"claim": "c", "setting": "s", "sense": "<=", "target": 1e-6, "measured": 2e-7}
+    assert "| at most 10⁻⁶ | 2·10⁻⁷     | yes" in benchmark_claims({"claims": [claim]})

@@ -1,13 +1,19 @@
 """The ledger collects what chapters recorded, and nothing else."""
 
 import json
+import re
+import runpy
 
 import pytest
+from checkouts import ROOT
+from docutils import nodes
+from docutils.core import publish_doctree
+from tabulate import tabulate
 
 from parity_lib.build.claims import claims
-from parity_lib.build.ledger import AFTER_LOOKS, collect, count, headline, short, table, title
+from parity_lib.build.ledger import AFTER_LOOKS, collect, count, headline, readable, short, table, title
 from parity_lib.build.results import ResultsError
-from parity_lib.evidence import Verdict, record, wilson
+from parity_lib.evidence import Verdict, record, verdict_table, wilson
 from parity_lib.figures.ledger import overview
 
 
@@ -29,15 +35,23 @@ def test_every_claim_has_a_row_and_what_no_chapter_decides_is_open(run):
     assert count(rows) == {"holds": 1, "misprint": 1, "fails": 1, "open": len(claims()) - 3}
 
 
-def test_the_headline_says_what_holds_as_stated_and_how_we_know_and_counts_our_own_apart(run):
-    ours = [name for name, claim in claims().items() if claim.ours]
-    papers = len(claims()) - len(ours)
-    record("mine", {ours[0]: Verdict("holds", "proved", {})})
-    assert headline(collect(["one", "two", "mine"], run)) == (
-        f"**{papers} claims:** 1 holds as stated; 1 is a misprint, corrected here; 1 fails as stated; "
-        f"{papers - 3} are open. How we know: 2 exact, 1 measured. "
-        f"**{len(ours)} statements of our own:** 1 holds as stated; {len(ours) - 1} are open. How we know: 1 proved."
+def test_the_headline_has_three_numbers_and_says_in_words_what_became_of_our_own(run):
+    ours = {name: Verdict("holds", "proved", {}) for name, claim in claims().items() if claim.ours}
+    papers = [name for name, claim in claims().items() if not claim.ours]
+    of = f"Of {len(papers)} claims"
+    kept = "under a condition or a correction that is named"
+    assert headline(collect(["one", "two"], run)) == (
+        f"{of} 1 holds as stated, others {kept}, 1 fails, and the rest is open. Not all statements of our own hold."
     )
+    record("mine", ours)
+    said = headline(collect(["one", "two", "mine"], run))
+    assert said.endswith("and the rest is open. All statements of our own hold.")
+    narrow, fails = Verdict("narrower range", "exact", {}, "less"), Verdict("fails", "exact", {})
+    found = dict.fromkeys(papers, narrow) | dict.fromkeys(papers[:3], fails)
+    record("every", found | {papers[-1]: Verdict("holds", "exact", {})} | ours)
+    said = headline(collect(["every"], run))
+    assert said == f"{of} 1 holds as stated, most others {kept}, and 3 fail. All statements of our own hold."
+    assert len(re.findall(r"\d+", said)) == 3
 
 
 def test_the_table_has_two_columns_of_verdict_checks_numbers_and_links_and_escapes_them(run):
@@ -54,7 +68,37 @@ def test_the_table_has_two_columns_of_verdict_checks_numbers_and_links_and_escap
 def test_numbers_are_short_and_have_powers_of_ten_and_chapters_have_their_titles():
     assert [short(v) for v in (1.2e-13, 123456.0, 0.5, [1.0, 2e30], 7, "a")] == [
         "1.2·10⁻¹³", "1.23·10⁵", "0.5", "1, 2·10³⁰", "7", "a"]  # fmt: skip
+    assert short(1e-5) == "10⁻⁵"
     assert (title("convergence"), title("no such chapter")) == ("Two forces", "no such chapter")
+
+
+@pytest.mark.parametrize(
+    ("plain", "shown"),
+    [
+        ("1 to 1e-9, b from 1e-4 to 2.5e14", "1 to 10⁻⁹, b from 0.0001 to 2.5·10¹⁴"),
+        ("a_11, a_rl with r != 1 and c_2 = 0.01", "a₁₁, aᵣₗ with r ≠ 1 and c₂ = 0.01"),
+        ("300 d^2 ln d, 2 pi (d^2/m), m^k E[G^k], 2^n", "300 d² ln d, 2 π (d²/m), mᵏ E[Gᵏ], 2ⁿ"),
+        ("2^ceil(n), squared_hinge, figure2, pick", "2^ceil(n), squared_hinge, figure2, pick"),
+    ],
+)
+def test_formulas_in_plain_text_are_shown_as_one_writes_them(plain, shown):
+    assert readable(plain) == shown
+
+
+def test_the_ledger_has_no_number_in_machine_notation():
+    shown = re.sub(r"<[^>]+>", " ", table(collect(["all"], ROOT / "reference")))
+    assert re.findall(r".{9}\d[eE][-+]?\d+", shown) == []
+
+
+def test_a_chapter_s_table_names_its_claims_as_the_paper_does():
+    found = {"lemma-8": Verdict("fails", "exact", {}, "a_11 > 1e-9"), "no-claim": Verdict("holds", "exact", {})}
+    page = publish_doctree(tabulate(verdict_table(found), headers="keys", tablefmt="rst", showindex=False))
+    runpy.run_path(str(ROOT / "book/_ext/verdict_tables.py"))["name_claims"](None, page)
+    shown = [[cell.astext() for cell in row.children] for row in page.findall(nodes.row)]
+    claim = claims()["lemma-8"]
+    assert shown[1] == [f"{claim.place}: {readable(claim.statement)}", "fails", "a₁₁ > 10⁻⁹", "exact"]
+    assert shown[2][0] == "no-claim"
+    assert [link["refuri"] for link in page.findall(nodes.reference)] == ["ledger.html#claim-lemma-8"]
 
 
 def test_every_claim_that_is_decided_is_a_dot_of_the_figure(run, book_style):

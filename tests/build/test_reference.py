@@ -157,7 +157,7 @@ def text_of(page: Path) -> str:
 def test_the_start_page_shows_what_this_run_decided(smoke_book: Path) -> None:
     shown = text_of(smoke_book / "book/index.html")
     counted = count(report.rows(smoke_book.parent))
-    assert f"{sum(not claim.ours for claim in claims().values())} claims:" in shown
+    assert f"{sum(not claim.ours for claim in claims().values())} claims" in shown
     assert "all, row by row " + " ".join(map(str, counted.values())) in shown
 
 

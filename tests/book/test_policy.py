@@ -172,7 +172,7 @@ def test_a_chapter_of_the_story_keeps_its_skeleton_and_its_length(name: str) -> 
         assert shown in [cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") for cell in cells]
 
 
-@pytest.mark.parametrize("name", [*prose.STORY, *prose.ATLAS, "xor", "race"])
+@pytest.mark.parametrize("name", [*prose.STORY, *prose.ATLAS, "xor", "race", "sensitivity"])
 def test_every_figure_is_referred_to_by_its_number(name: str) -> None:
     cells = load(ROOT / "notebooks" / f"{name}.ipynb")["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
@@ -188,7 +188,9 @@ def test_a_page_of_the_dossier_says_in_its_introduction_where_its_pictures_are(p
     assert set(re.findall(r"\{numref\}`([^`]+)`", text)) <= drawn
 
 
-@pytest.mark.parametrize("page", ["notebooks/xor.ipynb", "notebooks/samples.ipynb", "book/exact_risk.md"])
+@pytest.mark.parametrize(
+    "page", [*(f"notebooks/{name}.ipynb" for name in ("xor", "sensitivity", "samples")), "book/exact_risk.md"]
+)
 def test_the_central_equations_have_numbers_and_are_referred_to(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     labels = set(re.findall(r":label: (eq-[\w-]+)", text))
@@ -204,6 +206,13 @@ def test_pages_have_powers_of_ten_and_not_machine_notation(page: str) -> None:
 def test_captions_and_alt_texts_have_powers_of_ten_and_not_machine_notation() -> None:
     shown = [str(cell["metadata"].get("mystnb", "")) for path in NOTEBOOKS for cell, _ in code(path)]
     assert [text for text in shown if re.search(r"\b\d[\d.]*[eE][-+−]?\d+\b", text)] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_parameters_are_checked_in_the_notebook_too(path: Path) -> None:
+    cells = load(path)["cells"]
+    tagged = [i for i, cell in enumerate(cells) if "parameters" in cell["metadata"].get("tags", [])]
+    assert all("\ncheck_here()" in "".join(cells[i + 1]["source"]) for i in tagged)
 
 
 def test_the_readme_fits_on_two_screens_and_begins_with_two_commands() -> None:
@@ -222,7 +231,7 @@ def test_the_model_has_as_many_lines_as_its_heading_says() -> None:
     assert "the model in five lines" in (ROOT / "book/index.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [*prose.STORY, *prose.ATLAS, "xor", "race", "sensitivity"])
+@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])
 def test_a_paragraph_has_at_most_three_numbers_and_none_in_machine_notation(name: str) -> None:
     found = prose.page(name)
     assert [text for text in found.paragraphs if prose.numbers(text) > 3] == []

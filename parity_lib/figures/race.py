@@ -42,7 +42,7 @@ def success(frame: pd.DataFrame, own: str) -> Figure:
     if not fig.axes[-1].texts:  # single points have no end to write a name at
         colour_words(fig.axes[-1], colours)
     mine = rate(frame.loc[frame["recipe"] == own, "committed"])
-    others = frame[frame["recipe"] != own].groupby("recipe")["committed"].mean().sort_values()
+    others = frame[frame["recipe"] != own].groupby("recipe")["committed"].mean().sort_values(kind="stable")
     worse, better = others.index[others < mine.share], others.index[others > mine.share]
     if not len(better):
         place = "no other recipe does better"

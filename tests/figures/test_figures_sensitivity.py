@@ -155,3 +155,26 @@ def test_the_mechanism_counts_models_below_the_bound():
     frame = sides().assign(left=0.5)
     title = figures.mechanism(frame).axes[0].get_title(loc="left")
     assert title.startswith(f"{int((frame['left'] < frame['right']).sum())} of {len(frame)} ")
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: figures.mechanism(sides()),
+        lambda: figures.frontier(frontier()),
+        lambda: figures.orbit(orbit()),
+        lambda: figures.random_weights(untrained()),
+        lambda: figures.scratchpads(ways()),
+    ],
+)
+def test_series_are_named_by_words_in_their_colour(draw):
+    (legend,) = [ax.get_legend() for ax in draw().axes if ax.get_legend()]
+    words = [text.get_color() for text in legend.get_texts()]
+    assert len(words) > 1 and words == [handle.get_color() for handle in legend.legend_handles]
+
+
+def test_trained_and_constructed_models_have_marks_of_their_own():
+    frame = sides().assign(kind=np.where(sides()["seed"] == 0, "trained", "constructed"))
+    ax = figures.mechanism(frame).axes[0]
+    assert [handle.get_marker() for handle in ax.get_legend().legend_handles[-2:]] == ["o", "^"]
+    assert len({len(path.vertices) for path in ax.collections[0].get_paths()}) == 2  # circles and triangles

@@ -90,7 +90,7 @@ def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
     """Risk of two heads over the positions they point at, with the ways of a few runs; a panel each."""
     parts = list(found.groupby("panel", sort=False))
     fig, axes, spare = _squares(len(parts))
-    for ax, (name, part) in zip(axes, parts, strict=True):
+    for place, (ax, (name, part)) in enumerate(zip(axes, parts, strict=True)):
         grid = part[part["layer"] == "risk"].pivot(index="head_2", columns="head_1", values="risk")
         step, n = grid.columns[0], grid.columns[-1]
         edges = (step / 2, n + step / 2)
@@ -107,8 +107,10 @@ def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
         ax.plot(*goals.T, "s", mfc="none", mec=GOAL, ms=12, mew=1.8)
         found_by = sum(np.abs(goals - end).max(1).min() < 0.5 for end in ends)
         ax.set(title=f"{name}: {found_by} of {len(ends)}", xlabel="head 1 points at", ylabel="head 2 points at",
-               xticks=bits, yticks=bits)  # fmt: skip
+               xticks=bits, yticks=bits, xlim=edges, ylim=edges)  # fmt: skip
         ax.grid(False)
+        if spare and place % 2:
+            ax.set(ylabel="", yticklabels=[])  # the one on the left has them
     for ax in spare:
         ax.axis("off")
         for row, (words, mark) in enumerate(KEY.items()):
@@ -123,5 +125,5 @@ def _squares(count: int) -> tuple[Figure, list[Axes], list[Axes]]:
         return *style.panels(count, 3.6), []
     rows = -(-count // 2)
     size = (style.FULL, 3.75 * rows)
-    fig, axes = style.plt.subplots(rows, 2, figsize=size, sharey=True, layout="compressed")
+    fig, axes = style.plt.subplots(rows, 2, figsize=size, layout="compressed")
     return fig, list(axes.flat[:count]), list(axes.flat[count:])

@@ -134,7 +134,9 @@ def test_three_landscapes_are_two_in_a_row_and_their_marks_are_explained_in_the_
     given = landscape(("b = 0.2", "b = 0.01", "heads that sample")), (3, 6)
     wide, small = figures.landscapes(*given), style.narrow(figures.landscapes.__wrapped__, *given)
     wide.canvas.draw()
-    assert wide.axes[0].get_window_extent().width > 0.4 * wide.bbox.width
+    left, right = (ax.get_window_extent().width / wide.bbox.width for ax in wide.axes[:2])
+    assert left == pytest.approx(right) and left > 0.38  # three in a row would have less than a third each
+    assert {ax.get_ylim() for ax in wide.axes[:3]} == {(0.5, 8.5)}  # the map fills its panel
     assert [text.get_text() for text in wide.axes[3].texts] == list(figures.KEY) and len(small.axes) == 3
 
 

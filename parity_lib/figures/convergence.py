@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,6 +12,18 @@ from matplotlib.figure import Figure
 from . import style
 
 FORCES = {"label-free": style.BLIND, "parity signal": style.SIGNAL}
+FLOOR = 1e-20
+"""Forces below are not drawn: how far they fall is written."""
+GOAL = "#5ee0b5"
+"""The solutions on the landscape: the bits' green, lighter, since what lies below is dark."""
+KEY: dict[str, dict[str, Any]] = {
+    "start of a run; its way is white": {"marker": "o", "color": style.CHALK, "mec": style.STATED, "ms": 5},
+    "its end": {"marker": "o", "color": style.BLIND, "ms": 6},
+    "the two solutions": {"marker": "s", "mfc": "none", "mec": GOAL, "ms": 12, "mew": 1.8},
+    "low risk": {"marker": "s", "color": "#123570", "ms": 12},
+    "high risk": {"marker": "s", "color": "#fee838", "ms": 12},
+}
+"""What the marks on the landscape mean."""
 
 
 @style.drawing
@@ -40,10 +54,20 @@ def two_forces(found: pd.DataFrame) -> Figure:
 
 
 def draw_forces(frame: pd.DataFrame, x: str, ax: Axes, label: str, inside: bool = False) -> None:
+    """Both forces on logarithmic axes; where a line leaves the panel are its name, and how far it falls."""
     legend = style.is_narrow() or not inside
     style.medians(frame, x, "size", hue="force", hue_order=list(FORCES), palette=FORCES, legend=legend, ax=ax)
     ax.set(xscale="log", yscale="log", ylabel=label)
     style.label_lines(ax)
+    if frame["size"].min() < FLOOR:
+        ax.set_ylim(bottom=FLOOR)
+    for name, part in frame.groupby("force"):
+        middle = part.groupby(x)["size"].median()
+        if (below := middle[middle < FLOOR]).size:
+            for label_at_end in [text for text in ax.texts if text.get_text() == name]:
+                label_at_end.remove()
+            fall = f"{name},\ndown to {style.power_of_ten(below.min())} ↓"
+            style.say(ax, below.index[0], FLOOR, fall, FORCES[name], (7, 4), va="bottom")
 
 
 @style.drawing
@@ -65,8 +89,8 @@ def melting(found: pd.DataFrame) -> Figure:
 def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
     """Risk of two heads over the positions they point at, with the ways of a few runs; a panel each."""
     parts = list(found.groupby("panel", sort=False))
-    fig, axes = style.panels(len(parts), 3.6)
-    for ax, (name, part) in zip(axes, parts, strict=True):
+    fig, axes, spare = _squares(len(parts))
+    for place, (ax, (name, part)) in enumerate(zip(axes, parts, strict=True)):
         grid = part[part["layer"] == "risk"].pivot(index="head_2", columns="head_1", values="risk")
         step, n = grid.columns[0], grid.columns[-1]
         edges = (step / 2, n + step / 2)
@@ -80,9 +104,26 @@ def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
             ends.append(places[-1])
         ax.plot(*np.array(ends).T, "o", color=style.BLIND, ms=5, mec=style.CHALK, mew=0.7)
         goals = np.array([bits, bits[::-1]])
-        ax.plot(*goals.T, "s", mfc="none", mec="#5ee0b5", ms=12, mew=1.8)
+        ax.plot(*goals.T, "s", mfc="none", mec=GOAL, ms=12, mew=1.8)
         found_by = sum(np.abs(goals - end).max(1).min() < 0.5 for end in ends)
         ax.set(title=f"{name}: {found_by} of {len(ends)}", xlabel="head 1 points at", ylabel="head 2 points at",
-               xticks=bits, yticks=bits)  # fmt: skip
+               xticks=bits, yticks=bits, xlim=edges, ylim=edges)  # fmt: skip
         ax.grid(False)
+        if spare and place % 2:
+            ax.set(ylabel="", yticklabels=[])  # the one on the left has them
+    for ax in spare:
+        ax.axis("off")
+        for row, (words, mark) in enumerate(KEY.items()):
+            ax.plot(0.06, 0.8 - 0.13 * row, transform=ax.transAxes, ls="none", **mark)
+            ax.text(0.14, 0.8 - 0.13 * row, words, transform=ax.transAxes, va="center")
     return fig
+
+
+def _squares(count: int) -> tuple[Figure, list[Axes], list[Axes]]:
+    """Panels for maps, two in a row to be large, and the places that are left over; on a phone one below the other."""
+    if style.is_narrow() or count < 3:
+        return *style.panels(count, 3.6), []
+    rows = -(-count // 2)
+    size = (style.FULL, 3.75 * rows)
+    fig, axes = style.plt.subplots(rows, 2, figsize=size, layout="compressed")
+    return fig, list(axes.flat[:count]), list(axes.flat[count:])

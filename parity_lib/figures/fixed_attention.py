@@ -53,7 +53,10 @@ def hard_heads(frame: pd.DataFrame) -> Figure:
                title="for the worst B" if column == "worst" else "for the average B")  # fmt: skip
         style.ticks_at(ax.xaxis, [m for m in frame["m"].unique() if m % 2 == 0])
     style.label_last(axes, {kind: f"{kind} heads" for kind in colours})
-    return fig
+    near = frame.groupby(["m", "kind"])["worst"].median().groupby("m").min() > 0.9
+    most = int(near.cummin().sum())
+    text = f"Up to {most} fixed hard heads leave some B near chance"
+    return style.finding(fig, most > 1, text, "Least risk of any classifier on fixed hard heads")
 
 
 @style.drawing

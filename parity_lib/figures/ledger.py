@@ -11,12 +11,13 @@ from .style import BIT, BLIND, INK, PAPER, SIGNAL, SKY, STATED, drawing, is_narr
 COLOURS = dict(zip(AS_STATED, (BIT, SIGNAL, SKY, BLIND, STATED), strict=True))
 """Verdicts, from what holds to what is open."""
 WORDS = {
-    "holds": "holds as stated",
-    "narrower range": "holds in a\nnarrower range",
-    "misprint": "misprint,\ncorrected here",
-    "fails": "fails as stated",
-    "open": "open",
+    "holds": ("holds as stated", "hold as stated"),
+    "narrower range": ("holds in a\nnarrower range", "hold in a\nnarrower range"),
+    "misprint": ("misprint,\ncorrected here", "misprints,\ncorrected here"),
+    "fails": ("fails as stated", "fail as stated"),
+    "open": ("open", "open"),
 }
+"""Verdicts in words, for one claim and for several."""
 HOW = {"proved": "a proof", "certified": "interval\narithmetic", "exact": "an exact\nsum", "measured": "counted\nruns"}
 
 
@@ -29,6 +30,7 @@ def overview(rows: pd.DataFrame) -> Figure:
     kinds = [kind for kind in KINDS if (rows["kind"] == kind).any()]
     verdicts = [verdict for verdict in AS_STATED if (rows["as_stated"] == verdict).any()]
     table = pd.crosstab(rows["as_stated"], rows["kind"])
+    how = HOW | ({"certified": "interval\narith-\nmetic"} if is_narrow() else {})
     across, step, size = (3, 0.26, 80) if is_narrow() else (6, 0.13, 95)  # dots in a line of a cell
     tall = {v: max(2, -(-table.loc[v].max() // across)) for v in verdicts}  # lines of dots
     fig, (ax,) = panels(1, 0.28 * sum(tall.values()) + 0.28 * len(verdicts) + 0.9, keep=True)
@@ -40,12 +42,13 @@ def overview(rows: pd.DataFrame) -> Figure:
             if places:
                 x, y = zip(*places, strict=True)
                 ax.scatter(x, y, s=size, color=COLOURS[verdict], ec=PAPER)
-        ticks[top + 0.15 * (tall[verdict] - 1)] = f"{(rows['as_stated'] == verdict).sum()}  {WORDS[verdict]}"
+        count = (rows["as_stated"] == verdict).sum()
+        ticks[top + 0.15 * (tall[verdict] - 1)] = f"{count}  {WORDS[verdict][int(count > 1)]}"
         top += 0.3 * tall[verdict] + 0.3
         ax.axhline(top - 0.3, color="#e4e4e4", lw=0.8)
     ax.set(xlim=(-0.5, len(kinds) - 0.5), ylim=(top - 0.2, -0.35))
     ax.set_yticks(list(ticks), list(ticks.values()), color=INK)
-    ax.set_xticks([column - 0.38 for column in range(len(kinds))], [HOW[kind] for kind in kinds], ha="left")
+    ax.set_xticks([column - 0.38 for column in range(len(kinds))], [how[kind] for kind in kinds], ha="left")
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.grid(False)

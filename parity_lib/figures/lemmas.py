@@ -39,7 +39,11 @@ def forces_by_length(found: pd.DataFrame) -> Figure:
         draw_forces(part, "n", ax, "gradient at the start")
         ax.set_xlabel("number of positions n")
         style.ticks_at(ax.xaxis, sorted(found["n"].unique())[::2])
-    return fig
+    middle = found.dropna().groupby(["temperature", "force", "n"])["size"].median()
+    fall = {key: part.iloc[-1] / part.iloc[0] for key, part in middle.groupby(["temperature", "force"])}
+    holds = fall["1/n", "parity signal"] < 1e-20 and fall["1", "parity signal"] > 1e-8
+    text = "At temperature 1/n the parity signal vanishes with n; at 1 it falls like a power of n"
+    return style.finding(fig, holds, text, "Both forces at the start, by number of positions")
 
 
 @style.drawing
@@ -84,7 +88,7 @@ def entries(found: pd.DataFrame) -> Figure:
     table = found.pivot(index="row", columns="column", values="size")
     positive = found.loc[found["size"] > 0, "size"]
     style.heat(table.where(table > 0), ax, norm=LogNorm(positive.min() / 3, positive.max()), annot=table, fmt=".2g",
-               mask=table <= 0)  # fmt: skip
+               mask=table <= 0, cmap="viridis")  # fmt: skip
     for r, c in zip(*np.nonzero(table.to_numpy() <= 0), strict=True):
         ax.text(c + 0.5, r + 0.5, "0", ha="center", va="center", color=style.STATED)
     ax.set_xticklabels(["1: x", "2: 1 - x", "3: sin", "4: cos"])

@@ -42,8 +42,13 @@ def success(frame: pd.DataFrame, own: str) -> Figure:
     if not fig.axes[-1].texts:  # single points have no end to write a name at
         colour_words(fig.axes[-1], colours)
     mine = rate(frame.loc[frame["recipe"] == own, "committed"])
-    better = sum(frame[frame["recipe"] != own].groupby("recipe")["committed"].mean() > mine.share)
-    place = "first" if not better else f"place {better + 1}"
-    text = f"{own} commits in {100 * mine.share:.0f} % of the runs: {place} of {len(names)}"
-    fig.suptitle(text)
+    others = frame[frame["recipe"] != own].groupby("recipe")["committed"].mean().sort_values(kind="stable")
+    worse, better = others.index[others < mine.share], others.index[others > mine.share]
+    if not len(better):
+        place = "no other recipe does better"
+    elif not len(worse):
+        place = "no other recipe does worse"
+    else:
+        place = f"more than {names[worse[-1]]}, less than {names[better[0]]}"
+    fig.suptitle(f"{own} commits in {100 * mine.share:.0f} % of the runs: {place}")
     return fig

@@ -113,10 +113,16 @@ def by_batch(frame: pd.DataFrame, inputs: int) -> Figure:
     """Committed success against the number of examples per update; ``inputs`` is the exact gradient."""
     named = frame.assign(series=frame["recipe"].map({"figure2-signed": AUTHORS, "product-head": SAMPLING}))
     colours = {SAMPLING: style.REPAIRED, AUTHORS: style.CODE}
-    fig = style.curves(style.success_lines, named, "batch", "committed", colours, hue="series", log="x",
+    exact, batches = named["batch"] == inputs, sorted(set(frame["batch"]) - {inputs})
+    end = 4 * batches[-1]  # no line leads there, so it need not be as far away as it is
+    fig = style.curves(style.success_lines, named[~exact], "batch", "committed", colours, hue="series", log="x",
                        xlabel="examples per update")  # fmt: skip
-    batches = sorted(frame["batch"].unique())[:: -2 if style.is_narrow() else 1]
-    fig.axes[0].set_xticks(batches, ["all" if b == inputs else f"{b:,}".replace(",", " ") for b in batches], fontsize=8)
+    style.success_lines(named[exact].assign(batch=end), "batch", "committed", hue="series", palette=colours, ls="none",
+                        legend=False, ax=fig.axes[0])  # fmt: skip
+    shown = batches[:: 2 if style.is_narrow() else 1]
+    fig.axes[0].set(xlim=(0.8 * batches[0], 1.3 * end), xlabel="examples per update")
+    names = [f"{b:,}".replace(",", " ") for b in shown]
+    fig.axes[0].set_xticks([*shown, end], [*names, "all"], fontsize=8)
     small = frame[frame["batch"] == frame["batch"].min()]
     holds = style.share(small, recipe="product-head") > 0.8 > 0.2 > style.share(small, recipe="figure2-signed")
     text = f"Heads that sample learn from batches of {frame['batch'].min()}"
@@ -210,7 +216,9 @@ def risk_against_norm(frame: pd.DataFrame) -> Figure:
                ylabel="risk, squared hinge")  # fmt: skip
     style.label_last(axes)
     style.say(axes[0], 0.02, 0.98, "trained networks", style.GOLD, (0, 0), xycoords="axes fraction")
-    return fig
+    chance = frame.loc[frame["series"] == "trained network", "value"].min() > 0.9
+    text = "Every trained network stays near chance, whatever its norm"
+    return style.finding(fig, bool(chance), text, "Trained networks and the bounds, by norm")
 
 
 @style.drawing
@@ -226,7 +234,9 @@ def risk_against_heads(frame: pd.DataFrame) -> Figure:
     ax.axhline(1, color=style.INK, lw=0.9, ls=":")
     ax.set_xticks(list(place.values()), [str(m) for m in place])
     ax.set(xlabel="number of fixed heads m", ylabel="risk, squared hinge", ylim=(-0.03, TOP))
-    style.label_lines(ax, {"mean": "   their mean", "separate": "   each heard"})
+    style.label_lines(ax, {"mean": "their mean", "separate": "each heard"})
+    for text in ax.texts:  # beside the dots
+        text.set_x(19 if style.is_narrow() else 30)
     last = frame[frame["m"] == frame["m"].max()].groupby("pooling")["risk"].median()
     helps = last["separate"] < 0.2 < 0.5 < last["mean"]
     return style.finding(fig, helps, "More fixed heads help only where each is heard", "Risk by number of fixed heads")

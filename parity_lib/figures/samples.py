@@ -29,16 +29,29 @@ def by_length(needed: pd.DataFrame, least: pd.DataFrame) -> Figure:
     fig, axes = style.panels(len(parts), 3.6)
     for ax, (k, frame) in zip(axes, parts, strict=True):
         for name, part in frame[np.isfinite(frame["median"])].groupby("learner", sort=False):
-            _fan(part, "n", COLOURS[name], ax, name)
+            above = name == "network"  # its line ends among others and begins above them
+            _fan(part, "n", COLOURS[name], ax, None if above else name)
+            if above:
+                style.say(ax, part["n"].iloc[0], part["median"].iloc[0], name, COLOURS[name], (0, 10))
             if name == "heads":
                 _law(part, "n", int(k), f"∝ n{'²³⁴⁵'[int(k) - 2]}", ax)
         bound = least[least["k"] == k]
         ax.plot(bound["n"], bound["examples"], "--", color=style.INK)
-        middle = bound.iloc[len(bound) // 2]
-        style.say(ax, middle["n"], middle["examples"], "blind below", style.INK, (4, -8))
+        last = bound.iloc[-1]
+        style.say(ax, last["n"], last["examples"], "blind below", style.INK, gid="series")
         ax.set(xlabel="positions n", title=f"Parity of {k} bits")
         style.label_lines(ax)
-    return fig
+    power = {key: _power(part) for key, part in needed.groupby(["learner", "k"])}
+    off = [abs(found - (k if name == "heads" else 1)) for (name, k), found in power.items()
+           if name in ("heads", "elimination")]  # fmt: skip
+    text = "Heads need close to nᵏ examples, elimination about n"
+    return style.finding(fig, max(off, default=1.0) < 0.5, text, "Examples needed, by number of positions")
+
+
+def _power(part: pd.DataFrame) -> float:
+    """The power of n that the medians follow, by least squares of their logarithms."""
+    part = part[np.isfinite(part["median"])]
+    return float(np.polyfit(np.log(part["n"]), np.log(part["median"]), 1)[0]) if len(part) > 1 else np.nan
 
 
 @style.drawing
@@ -54,9 +67,14 @@ def by_size(needed: pd.DataFrame, exponent: float) -> Figure:
 
 
 def _fan(part: pd.DataFrame, x: str, colour: str, ax: Axes, name: str | None = None) -> None:
-    """Medians with the quartiles that the frame holds as a band, on logarithmic axes."""
-    sns.lineplot(part, x=x, y="median", color=colour, marker="o", label=name, ax=ax)
-    ax.fill_between(part[x], part["low"], part["high"].replace(np.inf, np.nan), color=colour, alpha=0.15, lw=0)
+    """Medians with the quartiles that the frame holds as a band, or as bars without a line, on logarithmic axes."""
+    joined = style.line_style(part[x])
+    sns.lineplot(part, x=x, y="median", color=colour, marker="o", ls=joined, label=name, ax=ax)
+    high = part["high"].replace(np.inf, np.nan)
+    if joined == "-":
+        ax.fill_between(part[x], part["low"], high, color=colour, alpha=0.15, lw=0)
+    else:
+        ax.vlines(part[x], part["low"], high, color=colour)
     ax.set(xscale="log", yscale="log", ylabel="examples needed")
     style.plain_log_ticks(ax.xaxis)
 
@@ -66,8 +84,11 @@ def _law(part: pd.DataFrame, x: str, power: int, text: str, ax: Axes) -> None:
     first, last = part.iloc[0], part.iloc[-1]
     end = first["median"] * (last[x] / first[x]) ** power
     ax.plot([first[x], last[x]], [first["median"], end], ":", color=style.INK)
-    middle = (first[x] * last[x]) ** 0.5, (first["median"] * end) ** 0.5
-    style.say(ax, *middle, text, style.INK, (4, -12 if power > 0 else -10), "left" if power > 0 else "right")
+    if power > 0:
+        style.say(ax, last[x], end, text, style.INK, gid="series")
+    else:
+        middle = (first[x] * last[x]) ** 0.5, (first["median"] * end) ** 0.5
+        style.say(ax, *middle, text, style.INK, (4, -10), "right")
 
 
 @style.drawing

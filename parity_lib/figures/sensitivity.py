@@ -67,12 +67,14 @@ def mechanism(frame: pd.DataFrame) -> Figure:
     fig, (ax,) = style.panels(1, 3.6, width=0.72 * style.FULL)
     shown = frame.assign(right=frame["right"].clip(lower=1e-8), left=frame["left"].clip(lower=1e-8))
     sns.scatterplot(shown, x="right", y="left", hue="function", hue_order=list(FUNCTIONS), palette=FUNCTIONS,
-                    style="kind", s=18, alpha=0.5, ax=ax, linewidth=0)  # fmt: skip
+                    style="kind", markers={"trained": "o", "constructed": "^"}, s=26, alpha=0.5, ax=ax, linewidth=0,
+                    legend=False)  # fmt: skip
     ends = np.array([1e-8, 10.0])
     ax.plot(ends, ends, color=style.INK, lw=1)
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=(1e-5, 10), xlabel="(√as T − √as T′)² / n, the lower bound",
            ylabel="E (T − T′)², the rise of the loss")  # fmt: skip
-    ax.legend(bbox_to_anchor=(1.01, 1), loc="upper left", borderaxespad=0)
+    kinds = {"trained": "o", "constructed": "^"}
+    style.colour_words(ax, FUNCTIONS | dict.fromkeys(kinds, style.INK), kinds, loc="lower right")
     below = int((frame["left"] < frame["right"]).sum())
     ax.set_title(f"{below} of {len(frame)} perturbed models fall below the bound")
     return fig
@@ -86,7 +88,7 @@ def frontier(frame: pd.DataFrame) -> Figure:
     fig, axes = style.panels(2, 3.3, share=False)
     for ax, x in zip(axes, ("n", "norm"), strict=True):
         sns.scatterplot(frame, x=x, y="sharpness", hue="source", hue_order=list(styles), palette=styles, ax=ax, s=26,
-                        alpha=0.8, linewidth=0, legend=ax is axes[0])  # fmt: skip
+                        alpha=0.8, linewidth=0, legend=False)  # fmt: skip
         ax.set(xscale="log", yscale="log", xlabel=QUANTITIES.get(x, "length n"), ylabel="sharpness")
         style.plain_log_ticks(ax.yaxis)
     style.ticks_at(axes[0].xaxis, [8, 16, 32])
@@ -94,7 +96,7 @@ def frontier(frame: pd.DataFrame) -> Figure:
     for row in frame[frame["source"] == "weight noise"].itertuples():
         axes[1].annotate(f"n = {row.n}", (row.norm, row.sharpness), (6, 0), textcoords="offset points", va="center",
                          fontsize=8.5, color=style.REPAIRED)  # fmt: skip
-    axes[0].legend(title="", loc="center left", bbox_to_anchor=(0, 0.36), fontsize=8.5)
+    style.colour_words(axes[0], styles, loc="center left", bbox_to_anchor=(0, 0.43))
     noise = frame[frame["source"] == "weight noise"].set_index("n")["sharpness"]
     found = ", ".join(f"{value:.2g} at n = {n}" for n, value in noise.items())
     fig.suptitle(f"PARITY can be flat: weight noise finds {found}" if found else "Weight noise found no flat PARITY")
@@ -107,13 +109,14 @@ def orbit(frame: pd.DataFrame) -> Figure:
     along, runs = frame[frame["kind"] == "orbit"], frame[(frame["kind"] == "trained") & frame["converged"]]
     fig, axes = style.panels(2, 3.3, share=False)
     for name, part in along.groupby("function", sort=False):
-        axes[0].plot(part["norm"], part["blowup"], color=FUNCTIONS[name], lw=1.5, label=f"one {name}, rescaled")
+        axes[0].plot(part["norm"], part["blowup"], color=FUNCTIONS[name], lw=1.5)
     for decay, part in runs.groupby("decay"):
         sns.scatterplot(part, x="norm", y="blowup", hue="function", palette=FUNCTIONS, ax=axes[0], s=26, legend=False)
         place = part[["norm", "blowup"]].mean()
         axes[0].annotate(f"decay {decay:g}", tuple(place), (9, 0), textcoords="offset points", fontsize=8, va="center")
     axes[0].set(xscale="log", yscale="log", xlabel=QUANTITIES["norm"], ylabel=QUANTITIES["blowup"])
-    axes[0].legend(fontsize=8, loc="lower left")
+    names = {f"one {name}, rescaled": FUNCTIONS[name] for name in along["function"].unique()}
+    style.colour_words(axes[0], names, loc="lower left")
     style.plain_log_ticks(axes[0].xaxis)
     parity = along[along["function"] == "PARITY"]
     axes[1].plot(parity["scale"], parity["product"], color=style.SIGNAL, marker="o", ms=3)
@@ -213,10 +216,10 @@ def random_weights(frame: pd.DataFrame) -> Figure:
         sns.stripplot(part, x="layers", y="sensitivity", hue="kind", palette=KIND_COLOURS, ax=ax, dodge=True, size=2,
                       alpha=0.35, legend=False)  # fmt: skip
         sns.pointplot(part, x="layers", y="sensitivity", hue="kind", palette=KIND_COLOURS, ax=ax, dodge=0.4,
-                      capsize=0.1, linestyles="none", markersize=5, legend=bool(start == starts[0]))  # fmt: skip
+                      capsize=0.1, linestyles="none", markersize=5, legend=False)  # fmt: skip
         ax.set(xlabel="layers", ylabel="average sensitivity / n", ylim=(-0.02, None))
         ax.set_title(start, fontweight="normal")
-    axes[0].legend(title="", loc="upper left", fontsize=9)
+    style.colour_words(axes[0], KIND_COLOURS, loc="upper left")
     fig.suptitle("Random transformers and random LSTMs, by start and depth")
     return fig
 
@@ -230,13 +233,13 @@ def scratchpads(frame: pd.DataFrame) -> Figure:
         shown = frame[frame["way"].isin(colours) & np.isfinite(frame[quantity])]
         sns.pointplot(shown, x="n", y=quantity, hue="way", palette=colours, hue_order=list(colours), ax=ax,
                       markersize=5, errorbar=("pi", 100), native_scale=True, linestyles="none",
-                      legend=bool(ax is axes[1]))  # fmt: skip
+                      legend=False)  # fmt: skip
         ax.set(xlabel="length n", ylabel=label, xscale="log")
         style.ticks_at(ax.xaxis, [n for n in (4, 8, 16, 32, 64) if n <= frame["n"].max()])
     axes[0].set(ylim=(0, None))
     axes[1].set(yscale="log")
     style.plain_log_ticks(axes[1].yaxis)
-    axes[1].legend(title="", fontsize=9)
+    style.colour_words(axes[1], colours, loc="upper left")
     written = frame[frame["way"] == "with a scratchpad"].groupby("n")["sharpness"].mean()
     said = ", ".join(f"sharpness {value:.2f} at n = {n}" for n, value in written.tail(1).items())
     fig.suptitle(f"With its running parities written out: {said}")

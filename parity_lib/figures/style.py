@@ -26,6 +26,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+from matplotlib.transforms import Bbox
 
 from ..evidence import rate
 
@@ -51,16 +52,19 @@ CHALK = "#fefefe"
 """White that stays white: on a colour map, also where the page is dark."""
 SERIES = (SIGNAL, BLIND, REPAIRED, GOLD, CODE, SKY)
 """Where no meaning is fixed, in this order."""
-HEADS = (SIGNAL, BLIND, CODE, ORANGE, SKY)
-"""Heads by number; never green, since they stand beside bits."""
+SLATE, PINK, BROWN = "#546e7a", "#cc79a7", "#7a4419"
+HEADS = (GOLD, SLATE, PINK, BROWN, SKY)
+"""Heads by number, in colours without a meaning: they stand beside bits, forces and recipes."""
 ON_DARK = {
     BIT: "#3ecfa4", BLIND: "#ff8f4a", SIGNAL: "#5cb3f0", STATED: "#a3a9b1", CODE: "#c79ade", REPAIRED: "#35bdb4",
-    GOLD: "#dcb04a", SKY: "#8ccdf5", ORANGE: "#f0b840", INK: "#dde1e6", FAINT: "#5b626b", PAPER: "#121212",
+    GOLD: "#dcb04a", SKY: "#8ccdf5", ORANGE: "#f0b840",
+    SLATE: "#b7c4cf", PINK: "#e39ac5", BROWN: "#c98b4e", INK: "#dde1e6", FAINT: "#5b626b", PAPER: "#121212",
     "#e4e4e4": "#333a43", "#444444": "#9aa1a9", "#f0f0f0": "#20262e",
 }  # fmt: skip
 """What a colour becomes on a dark page; any other stays."""
 COLUMN, FULL, NARROW = 4.6, 7.6, 3.7
 """Widths in inches: one panel, the whole column of text, and a phone."""
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NARROW_SVG = "application/x-narrow-svg"
 """The type under which a notebook keeps a figure's layout for phones, beside the usual ones."""
 
@@ -204,7 +208,8 @@ def _finished(figure: Figure) -> Figure:
     if labelled := [ax for ax in figure.axes if any(text.get_gid() == "series" for text in ax.texts)]:
         figure.draw_without_rendering()
         for ax in labelled:
-            _spread([text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == "series"])
+            named = [text for text in ax.texts if isinstance(text, Annotation) and text.get_gid() == "series"]
+            _spread(named, ax.bbox.y0 - 2, ax.bbox.y1 + 3)
     return figure
 
 
@@ -236,25 +241,35 @@ def share(frame: pd.DataFrame, column: str = "committed", **where: Any) -> float
     return float(frame[column].mean())
 
 
-def _line(frame: pd.DataFrame, x: str) -> str:
+def line_style(values: Iterable[float]) -> str:
     """No line through fewer than four values: it would say more than was measured."""
-    return "-" if frame[x].nunique() >= 4 else "none"
+    return "-" if len(set(values)) >= 4 else "none"
+
+
+def _dots_only(lines: Iterable[Any]) -> None:
+    """The same for every series by itself, where others are longer."""
+    for line in lines:
+        if line.get_linestyle() == "-" and line_style(line.get_xdata()) == "none":
+            line.set(linestyle="none", marker="o")
 
 
 def success_lines(frame: pd.DataFrame, x: str, y: str, **how: Any) -> Axes:
     """Rates of the truth values in ``y`` against ``x``, in percent, with Wilson bars: seaborn's line plot."""
     style = {"errorbar": wilson_percent, "err_style": "bars", "marker": "o", "err_kws": {"capsize": 2}}
-    axes = sns.lineplot(percent(frame, y), x=x, y=y, **(style | {"ls": _line(frame, x)} | how))
+    axes = sns.lineplot(percent(frame, y), x=x, y=y, **(style | {"ls": line_style(frame[x])} | how))
+    _dots_only(axes.get_lines())
     axes.set(ylim=(-4, 104), ylabel="success, % of runs")
     return axes
 
 
 def medians(frame: pd.DataFrame, x: str, y: str, **how: Any) -> Axes:
     """Medians of ``y`` against ``x`` with the quartiles as a band, or as bars where there is no line."""
-    style: dict[str, Any] = {"estimator": "median", "errorbar": ("pi", 50), "ls": _line(frame, x)}
+    style: dict[str, Any] = {"estimator": "median", "errorbar": ("pi", 50), "ls": line_style(frame[x])}
     if style["ls"] == "none":
         style |= {"marker": "o", "err_style": "bars"}
-    return sns.lineplot(frame, x=x, y=y, **(style | how))
+    axes = sns.lineplot(frame, x=x, y=y, **(style | how))
+    _dots_only(axes.get_lines())
+    return axes
 
 
 def curves(plot: Callable[..., Axes], frame: pd.DataFrame, x: str, y: str, colours: Mapping[str, str], *,
@@ -293,11 +308,13 @@ def rate_rows(frame: pd.DataFrame, success: str, row: str, rows: Mapping[str, st
     ax.grid(axis="y", visible=False)
 
 
-def colour_words(ax: Axes, colours: Mapping[str, str]) -> None:
-    """The names of the series above the panel, each in its colour, in place of a legend."""
-    words = [plt.Line2D([], [], color=colour, marker="o", ls="none", ms=5) for colour in colours.values()]
-    ax.legend(words, list(colours), loc="lower left", bbox_to_anchor=(0, 1), ncols=1 if _narrow else len(colours),
-              labelcolor="linecolor", handletextpad=0.1, columnspacing=1.2, borderaxespad=0.1)  # fmt: skip
+def colour_words(ax: Axes, colours: Mapping[str, str], marks: Mapping[str, str] | None = None, **where: Any) -> None:
+    """The names of the series, each in its colour, in place of a legend: above the panel, unless told ``where``."""
+    shapes = dict.fromkeys(colours, "o") | dict(marks or {})
+    words = [plt.Line2D([], [], color=colours[name], marker=shapes[name], ls="none", ms=5) for name in colours]
+    above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 1 if _narrow else len(colours)}
+    ax.legend(words, list(colours), labelcolor="linecolor", handletextpad=0.1, columnspacing=1.2, borderaxespad=0.1,
+              **(where or above))  # fmt: skip
 
 
 def heat(table: pd.DataFrame, ax: Axes, **how: Any) -> None:
@@ -350,22 +367,33 @@ def say(ax: Axes, x: float, y: float, text: str, colour: str = INK, shift: tuple
     ax.annotate(text, (x, y), shift, color=colour, ha=ha, va=va, **(style | how))
 
 
-def _spread(labels: Collection[Annotation]) -> None:
-    """Move labels that cover each other apart, up and down alike."""
-    ordered = sorted(labels, key=lambda text: text.get_window_extent().y0)
-    stacks: list[list[tuple[Annotation, float]]] = []  # labels that touch, each with its way up
-    for label in ordered:
-        box = label.get_window_extent()
-        top = max(one.get_window_extent().y1 + up + 1 for one, up in stacks[-1]) if stacks else -np.inf
-        if box.y0 < top:
-            stacks[-1].append((label, top - box.y0))
-        else:
-            stacks.append([(label, 0.0)])
-    for stack in stacks:
-        down = sum(up for _, up in stack) / len(stack)
-        for label, up in stack:
+def _spread(labels: Collection[Annotation], low: float, high: float) -> None:
+    """Move labels that cover each other apart, up and down alike, and all between two heights of the page.
+
+    Above there would be a title, below the numbers of the axis.
+    """
+    boxes = [(label, label.get_window_extent()) for label in labels]
+    stacks: list[tuple[float, list[tuple[Annotation, Bbox]]]] = []  # the foot of labels that touch, and these
+    for one in sorted(boxes, key=lambda box: box[1].y0 + box[1].y1):
+        foot, stack = one[1].y0, [one]
+        while True:
+            foot = max(low, min(foot, high - _height(stack)))
+            if not stacks or stacks[-1][0] + _height(stacks[-1][1]) < foot:
+                break
+            stack = stacks.pop()[1] + stack
+            lifts = np.cumsum([0.0] + [box.height + 1 for _, box in stack[:-1]])
+            foot = float(np.mean([box.y0 - lift for (_, box), lift in zip(stack, lifts, strict=True)]))
+        stacks.append((foot, stack))
+    for foot, stack in stacks:
+        for label, box in stack:
             x, y = label.get_position()
-            label.set_position((x, y + (up - down) * 72 / label.figure.dpi))
+            label.set_position((x, y + (foot - box.y0) * 72 / label.figure.dpi))
+            foot += box.height + 1
+
+
+def _height(stack: Sequence[tuple[Annotation, Bbox]]) -> float:
+    """Of labels one above the other, a pixel apart."""
+    return sum(box.height + 1 for _, box in stack) - 1
 
 
 def plain_log_ticks(axis: Axis) -> None:
@@ -399,8 +427,12 @@ def folded(title: str, frame: pd.DataFrame) -> HTML:
     return HTML(f'<details class="folded-table"><summary>{escape(title)}</summary>{table}</details>')
 
 
+def power_of_ten(value: float) -> str:
+    """The power of ten next to a number, as ``10⁻¹³``."""
+    return "10" + str(round(np.log10(value))).translate(RAISED)
+
+
 def written(value: float) -> str:
     """A number with three digits; the very large and the very small as ``1.2·10⁻¹³``."""
     digits, _, power = f"{value:.3g}".partition("e")
-    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-    return digits + ("·10" + str(int(power)).translate(raised) if power else "")
+    return digits + ("·10" + str(int(power)).translate(RAISED) if power else "")

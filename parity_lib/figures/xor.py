@@ -90,7 +90,7 @@ def widths(least: pd.DataFrame) -> Figure:
            title="A few times log₂ d dimensions are enough")  # fmt: skip
     style.label_lines(ax, names)
     limit = 1 / math.log2(4 / 3)
-    ax.axhline(limit, color=style.INK, lw=0.8, ls=":")
+    ax.axhline(limit, color=style.INK, lw=1.6, ls=":")
     style.say(ax, least.d.max(), limit, "limit for huge steps", style.INK, (0, 8), "right")
     return fig
 
@@ -148,7 +148,10 @@ def attention_maps(maps: pd.DataFrame) -> Figure:
                    xticklabels=[style.short_lines(name, 8) for name in SETTINGS.values()])  # fmt: skip
         ax.set(xlabel="", ylabel="", title=title)
         ax.tick_params(axis="x", labelsize=8.5)
-    return fig
+    middle = top.groupby(["map", "rescaled", "loss", "embedding"])["worst"].median()
+    worst = middle.groupby(["map", "rescaled"]).max().groupby("map").min()  # of the settings, however it is read out
+    best = middle.groupby("map").max()["softmax"] < 0.05 < 0.5 < worst.drop("softmax").min()
+    return style.finding(fig, best, "Only softmax is near 0 in every setting", "Loss of the worst input, by map")
 
 
 def _short(loss: float) -> str:

@@ -29,6 +29,14 @@ BASE = {"n": 20, "bits": [8, 11, 18], "loss": "sigmoid_hinge", "temperature": 1,
 }
 
 
+def test_heads_have_colours_that_no_force_and_no_bit_has() -> None:
+    styles = (ROOT / "book/live/live.css").read_text(encoding="utf-8")
+    for theme in re.findall(r"{([^}]*--head-0:[^}]*)}", styles):
+        colours = dict(re.findall(r"--([\w-]+): (#\w+);", theme))
+        heads = [colours[f"head-{i}"] for i in range(6)]
+        assert len({*heads, colours["labelFree"], colours["parity"], colours["bit"]}) == 9
+
+
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     with one_thread_per_process():

@@ -6,7 +6,7 @@ import pytest
 
 from parity_lib.chapters.lemmas import LEMMAS
 from parity_lib.figures import convergence as figures
-from parity_lib.figures import lemmas
+from parity_lib.figures import lemmas, style
 
 pytestmark = pytest.mark.usefixtures("book_style")
 SMOOTHINGS = [0.01, 0.05, 0.2, 0.5]
@@ -30,14 +30,21 @@ def forces(last):
     return rows.assign(size=np.where(rows["force"] == "label-free", 1.0, signal) * (1 + rows["seed"] / 10))
 
 
-def landscape():
+def vanishing():
+    """At temperature 1/n the signal falls by sixty powers of ten, at 1 by four."""
+    rows = frame(n=[10, 20, 50, 100], temperature=["1/n", "1"], force=["label-free", "parity signal"])
+    power = np.where(rows["temperature"] == "1/n", 60.0, 4.0) * (rows["force"] == "parity signal")
+    return rows.assign(size=(rows["n"] / 10) ** -power)
+
+
+def landscape(names=("b = 0.2", "b = 0.01")):
     at = np.arange(1, 9.0)
     grid = pd.MultiIndex.from_product([at, at], names=["head_1", "head_2"]).to_frame(index=False)
     way = pd.DataFrame(
         {"seed": [0, 0, 1, 1], "frame": [0, 1, 0, 1], "head_1": [1, 3, 8.3, 1], "head_2": [2, 6.0, 5, 5]}
     )
     parts = [grid.assign(layer="risk", risk=grid["head_1"]), way.assign(layer="way", risk=1.0)]
-    return pd.concat([part.assign(panel=name) for name in ("b = 0.2", "b = 0.01") for part in parts])
+    return pd.concat([part.assign(panel=name) for name in names for part in parts])
 
 
 MAP = works(frame(step=[8.0], k=[1, 2, 3], smoothing=SMOOTHINGS, c1=[0.5, 1.0]))
@@ -67,7 +74,12 @@ DRAWN = {
         lambda: lemmas.forces_by_length(
             frame(n=[10, 20, 50, 100], temperature=["1/n", "1"], force=["label-free", "parity signal"]).assign(size=0.1)
         ),
-        ["temperature 1/n", "temperature 1"],
+        ["Both forces at the start, by number of positions", "temperature 1/n", "temperature 1"],
+    ),
+    "vanishing": (
+        lambda: lemmas.forces_by_length(vanishing()),
+        ["At temperature 1/n the parity signal vanishes with n; at 1 it falls like a power of n", "temperature 1/n",
+         "temperature 1"],
     ),
     "melting": (
         lambda: figures.melting(
@@ -109,3 +121,25 @@ def test_a_figure_draws_and_its_titles_say_what_the_frame_shows(name):
     fig.canvas.draw()
     found = [fig.get_suptitle()] + [ax.get_title(loc="left") for ax in fig.axes]
     assert [title.replace("\n", " ") for title in found if title] == titles
+
+
+def test_decades_without_a_story_are_left_out_and_the_line_says_how_far_it_falls():
+    left, right = lemmas.forces_by_length(vanishing()).axes
+    assert left.get_ylim()[0] == figures.FLOOR and right.get_ylim()[0] < 1e-3
+    assert {text.get_text() for text in left.texts} == {"label-free", "parity signal,\ndown to 10⁻⁶⁰ ↓"}
+    assert {text.get_text() for text in right.texts} == {"label-free", "parity signal"}
+
+
+def test_three_landscapes_are_two_in_a_row_and_their_marks_are_explained_in_the_place_left_over():
+    given = landscape(("b = 0.2", "b = 0.01", "heads that sample")), (3, 6)
+    wide, small = figures.landscapes(*given), style.narrow(figures.landscapes.__wrapped__, *given)
+    wide.canvas.draw()
+    left, right = (ax.get_window_extent().width / wide.bbox.width for ax in wide.axes[:2])
+    assert left == pytest.approx(right) and left > 0.38  # three in a row would have less than a third each
+    assert {ax.get_ylim() for ax in wide.axes[:3]} == {(0.5, 8.5)}  # the map fills its panel
+    assert [text.get_text() for text in wide.axes[3].texts] == list(figures.KEY) and len(small.axes) == 3
+
+
+def test_large_entries_are_bright_as_on_every_other_map():
+    mesh = lemmas.entries(ENTRIES.assign(size=ENTRIES["column"] * (ENTRIES["row"] == 1.0))).axes[0].collections[0]
+    assert mesh.get_cmap().name == "viridis"

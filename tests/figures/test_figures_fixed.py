@@ -66,8 +66,11 @@ def counted():
     [
         (fixed.risk_against_n, compared(0.02, 0.97), ["stay near chance", "chance", "learned", "% of runs"]),
         (fixed.risk_against_n, compared(0.5, 0.97), ["Fixed heads against learned ones"]),
-        (fixed.hard_heads, hard(), ["for the worst B", "for the average B", "impossible", "token heads"]),
+        (fixed.hard_heads, hard(), ["for the worst B", "for the average B", "impossible", "Up to 6 fixed hard heads"]),
+        (fixed.hard_heads, hard().assign(worst=0.5), ["Least risk of any classifier on fixed hard heads"]),
+        (atlas.risk_against_norm, by_norm().assign(value=0.99), ["Every trained network stays near chance"]),
         (atlas.risk_against_norm, by_norm(), ["1 head", "3 heads", "these very heads", "trained networks", "m²/n"]),
+        (atlas.risk_against_norm, by_norm(), ["Trained networks and the bounds, by norm"]),
         (fixed.norm_needed, norms(), ["grows exponentially", "learned heads", "|α||β|"]),
         (atlas.risk_against_heads, counted(), ["only where each is heard", "each heard", "their mean"]),
         (
@@ -88,3 +91,10 @@ def test_the_share_that_is_drawn_is_the_share_of_the_frame():
     ax = fixed.race(raced(0.25)).axes[0]
     heights = {round(float(y)) for line in ax.get_lines() for y in np.atleast_1d(line.get_ydata())}
     assert {25, 100} <= heights
+
+
+def test_the_names_of_fixed_heads_stand_beside_the_dots():
+    ax = atlas.risk_against_heads(counted()).axes[0]
+    ax.figure.canvas.draw()
+    dots = max(ax.transData.transform(part.get_offsets())[:, 0].max() for part in ax.collections)
+    assert all(text.get_window_extent().x0 > dots for text in ax.texts)

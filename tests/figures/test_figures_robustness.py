@@ -47,7 +47,7 @@ DRAWN = {
         {"heads (dotted: one a bit, 2)", "heads"},
     ),
     "by_batch": (
-        lambda: figures.by_batch(frame(recipe=["figure2-signed", "product-head"], batch=[16, 256]), 256),
+        lambda: figures.by_batch(frame(recipe=["figure2-signed", "product-head"], batch=[16, 64, 256]), 256),
         {"examples per update"},
     ),
     "by_length": (
@@ -82,3 +82,12 @@ def test_a_title_claims_its_finding_only_where_the_frame_bears_it_out():
     for success, claimed in ((True, True), (False, False)):
         rows = BY_K.assign(committed=np.where(BY_K["recipe"] == "repaired", success, False))
         assert (figures.by_k(rows).get_suptitle() == "Runs that commit, by number of bits") != claimed
+
+
+def test_the_exact_gradient_is_a_dot_apart_from_the_line_of_the_batches():
+    every = frame(recipe=["figure2-signed"], batch=[16, 64, 256, 1024, 2**20])
+    ax = figures.by_batch(pd.concat([every, frame(recipe=["product-head"], batch=[16, 64, 256])]), 2**20).axes[0]
+    lines = [line for line in ax.get_lines() if line.get_marker() == "o" and len(line.get_xdata())]
+    joined = {tuple(np.round(line.get_xdata())): line.get_linestyle() for line in lines}
+    assert joined == {(16, 64, 256, 1024): "-", (16, 64, 256): "None", (4096,): "None"}
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["16", "64", "256", "1 024", "all"]

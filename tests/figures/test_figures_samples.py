@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from parity_lib.figures import samples as figures
+from parity_lib.figures import style
 
 pytestmark = pytest.mark.usefixtures("book_style")
 
@@ -41,3 +42,25 @@ def test_the_title_says_who_survives_the_noise(heads, title):
             for name, right in (("heads", heads), ("elimination", False))]  # fmt: skip
     ax = figures.under_noise(pd.DataFrame(rows, columns=["learner", "noise", "right"])).axes[0]
     assert ax.get_title(loc="left") == title and ax.get_xlabel() == "labels flipped, %"
+
+
+def test_a_learner_with_three_lengths_is_dots_without_a_line_and_the_title_follows_the_powers():
+    every = pd.concat([needed(2), needed(2, "elimination", 1.0), needed(2, "largest coefficient", 0.1)[:3]])
+    least = needed(2).rename(columns={"low": "examples"})
+    fig = figures.by_length(every, least)
+    dots = [line.get_linestyle() for line in fig.axes[0].lines if len(line.get_xdata()) == 3]
+    assert dots == ["None"]
+    assert fig.get_suptitle() == "Heads need close to nᵏ examples, elimination about n"
+    flat = pd.concat([needed(2, power=1.0), needed(2, "elimination", 1.0)])
+    assert figures.by_length(flat, least).get_suptitle() == "Examples needed, by number of positions"
+
+
+def test_names_at_the_top_stay_below_the_title():
+    rows = [(name, noise, True) for noise in (0.0, 0.05, 0.1, 0.2) for _ in range(4) for name in figures.COLOURS]
+    for draw in (figures.under_noise, lambda frame: style.narrow(figures.under_noise.__wrapped__, frame)):
+        fig = draw(pd.DataFrame(rows, columns=["learner", "noise", "right"]))
+        fig.canvas.draw()
+        ax = fig.axes[0]
+        boxes = [text.get_window_extent() for text in ax.texts]
+        assert max(box.y1 for box in boxes) <= ax.bbox.y1 + 5
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])

@@ -162,3 +162,26 @@ def test_trials_with_a_scratchpad_are_not_drawn():
     fig = figures.scratchpads(pd.concat([ways(), trial]))
     assert fig.axes[0].get_ylim()[1] < 1 and fig.axes[1].get_ylim()[1] < 1e4
     assert fig.get_suptitle().endswith("sharpness 0.10 at n = 16")
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: figures.mechanism(sides()),
+        lambda: figures.frontier(frontier()),
+        lambda: figures.orbit(orbit()),
+        lambda: figures.random_weights(untrained()),
+        lambda: figures.scratchpads(ways()),
+    ],
+)
+def test_series_are_named_by_words_in_their_colour(draw):
+    (legend,) = [ax.get_legend() for ax in draw().axes if ax.get_legend()]
+    words = [text.get_color() for text in legend.get_texts()]
+    assert len(words) > 1 and words == [handle.get_color() for handle in legend.legend_handles]
+
+
+def test_trained_and_constructed_models_have_marks_of_their_own():
+    frame = sides().assign(kind=np.where(sides()["seed"] == 0, "trained", "constructed"))
+    ax = figures.mechanism(frame).axes[0]
+    assert [handle.get_marker() for handle in ax.get_legend().legend_handles[-2:]] == ["o", "^"]
+    assert len({len(path.vertices) for path in ax.collections[0].get_paths()}) == 2  # circles and triangles

@@ -71,3 +71,23 @@ def test_streams_that_never_solve_count_against_an_arm():
     inside = [y for x, y in zip(*lines[0].get_data(), strict=True) if x <= 2.1]
     assert max(inside) == pytest.approx(50)
     plt.close("all")
+
+
+def test_the_limit_of_the_widths_is_a_dotted_line_that_looks_dotted():
+    use_style()
+    rows = [(d, 9, 4.0, source) for source in ("closed form", "sharp", "measured") for d in (32, 64, 128)]
+    least = pd.DataFrame(rows, columns=["d", "m", "multiple", "source"])
+    (limit,) = [line for line in figures.widths(least).axes[0].get_lines() if line.get_linestyle() == ":"]
+    assert limit.get_linewidth() >= 1.5
+    plt.close("all")
+
+
+@pytest.mark.parametrize(("softmax", "title"), [(0.0, "Only softmax is near 0 in every setting"),
+                                                (2.0, "Loss of the worst input, by map")])  # fmt: skip
+def test_the_title_of_the_maps_follows_the_frame(softmax, title):
+    use_style()
+    rows = [(16, name, *setting, rescaled, softmax if name == "softmax" else 2.0) for name in figures.MAPS
+            for setting in figures.SETTINGS for rescaled in (False, True)]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["d", "map", "loss", "embedding", "rescaled", "worst"])
+    assert figures.attention_maps(frame).get_suptitle() == title
+    plt.close("all")

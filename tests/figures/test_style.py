@@ -55,6 +55,37 @@ def test_no_line_goes_through_fewer_than_four_values():
     assert curves([1, 2, 3]).axes[0].get_lines()[0].get_linestyle() == "None"
 
 
+def test_a_short_series_has_no_line_beside_a_long_one():
+    rows = pd.concat([trials(k=[1, 2, 3, 4], kind=["long"]), trials(k=[1, 2, 3], kind=["short"])])
+    colours = {"long": style.SIGNAL, "short": style.BLIND}
+    for plot, marks in ((style.success_lines, {"o"}), (style.medians, {"o", ""})):
+        ax = style.curves(plot, rows, "k", "committed", colours, hue="kind").axes[0]
+        lines = {to_hex(line.get_color()): line for line in reversed(ax.get_lines()) if len(line.get_xdata()) > 2}
+        assert [lines[colour].get_linestyle() for colour in colours.values()] == ["-", "None"]
+        assert lines[style.BLIND].get_marker() == "o" and lines[style.SIGNAL].get_marker() in marks | {"None"}
+        plt.close("all")
+
+
+def test_names_of_series_stay_beside_their_panel():
+    ax = style.drawing(lambda: curves([1, 2, 3, 4], tuple("abcd"), height=1.6))().axes[0]
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    assert min(box.y0 for box in boxes) >= ax.bbox.y0 - 3 and max(box.y1 for box in boxes) <= ax.bbox.y1 + 4
+
+
+def test_heads_have_colours_that_mean_nothing_else():
+    assert not set(style.HEADS) & {style.BIT, style.BLIND, style.SIGNAL, style.STATED, style.CODE, style.REPAIRED}
+
+
+def test_colour_words_stand_where_they_are_told():
+    _, (ax,) = style.panels(1)
+    style.colour_words(ax, {"a": style.SIGNAL, "b": style.INK}, {"b": "^"}, loc="lower right")
+    ax.figure.canvas.draw()
+    box = ax.get_legend().get_window_extent()
+    assert box.x0 > ax.bbox.x0 + 0.5 * ax.bbox.width and box.y1 < ax.bbox.y1
+    assert [line.get_marker() for line in ax.get_legend().legend_handles] == ["o", "^"]
+
+
 def test_names_of_series_never_cover_each_other():
     fig = style.drawing(lambda: curves([1, 2, 3, 4], ("a", "b", "c")))()
     boxes = [text.get_window_extent() for text in fig.axes[0].texts]
@@ -112,7 +143,16 @@ def test_the_ledger_shows_every_claim_as_a_dot_in_its_place():
     dots = {to_hex(c.get_facecolor()[0]): len(c.get_offsets()) for c in fig.axes[0].collections}
     assert dots[ledger.COLOURS["fails"]] == 2
     assert "2 of 5 claims hold as stated" in fig.get_suptitle().replace("\n", " ")
-    assert [label.get_text() for label in fig.axes[0].get_yticklabels()][-1].startswith("1")
+    words = [label.get_text() for label in fig.axes[0].get_yticklabels()]
+    assert words == ["2  hold as stated", "2  fail as stated", "1  open"]
+
+
+def test_the_headings_of_the_ledger_do_not_run_together_on_a_phone():
+    rows = pd.DataFrame({"claim": list("abcd"), "as_stated": "holds", "kind": list(ledger.HOW)})
+    fig = style.narrow(ledger.overview.__wrapped__, rows)
+    fig.canvas.draw()
+    boxes = [label.get_window_extent() for label in fig.axes[0].get_xticklabels()]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
 COURSE = pd.DataFrame(

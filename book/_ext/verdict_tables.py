@@ -7,9 +7,6 @@ the book, so that a change of wording reruns no chapter.
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from parity_lib.build.claims import claims
-from parity_lib.build.ledger import readable
-
 HEAD = ["claim", "as stated", "what does hold"]
 
 
@@ -18,6 +15,9 @@ def name_claims(app: Sphinx, doctree: nodes.document) -> None:
         head, *rows = table.findall(nodes.row)
         if [cell.astext() for cell in head.children][: len(HEAD)] != HEAD:
             continue
+        from parity_lib.build.claims import claims  # only where there is such a table, since they take a second
+        from parity_lib.build.ledger import readable
+
         for row in rows:
             for text in list(row.findall(nodes.Text)):
                 text.parent.replace(text, nodes.Text(readable(text.astext())))

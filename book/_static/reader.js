@@ -41,7 +41,6 @@ document.addEventListener("DOMContentLoaded", () => {
   const place = () => {
     if (!shown) return;
     const at = shown.getClientRects()[0], room = document.documentElement.clientWidth - box.offsetWidth - 8;
-    if (at.bottom < 0 || at.top > innerHeight) return hide();
     box.style.left = `${Math.max(8, Math.min(at.left, room))}px`;
     const below = at.bottom + 6;
     box.style.top = `${below + box.offsetHeight > innerHeight ? at.top - box.offsetHeight - 6 : below}px`;

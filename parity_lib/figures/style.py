@@ -415,6 +415,7 @@ def boxed(title: str, frame: pd.DataFrame, note: str) -> HTML:
     from IPython.display import HTML
 
     table = frame.to_html(index=False, border=0, classes="table")
+    table = f'<div style="overflow-x: auto; font-size: 0.85em">{table}</div>'  # on a phone it scrolls, not the page
     inside = f'<p class="admonition-title">{escape(title)}</p>{table}<p>{escape(note)}</p>'
     return HTML(f'<div class="admonition important">{inside}</div>')
 

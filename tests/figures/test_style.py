@@ -175,3 +175,9 @@ def test_the_animation_of_the_readme_is_small_and_plays_by_itself():
 def test_the_card_has_the_size_that_others_expect(tmp_path):
     circle.card(COURSE, "Learning: an audit").savefig(tmp_path / "card.png")
     assert imread(tmp_path / "card.png").shape[:2] == (630, 1200)
+
+
+def test_a_box_holds_a_table_and_what_follows_from_it():
+    html = style.boxed("A & B", pd.DataFrame({"n": [8]}), "so n < 9").data
+    assert html.startswith('<div class="admonition important">') and "A &amp; B" in html and "so n &lt; 9" in html
+    assert "overflow-x: auto" in html and "<td>8</td>" in html

@@ -28,7 +28,7 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = __name__.partition(".")[0]
 LIBRARIES = ("torch", "numpy", "scipy", "pandas", "numba")
-KEPT_PER_FUNCTION = 64
+KEPT_PER_FUNCTION = 512  # more than a chapter and its smoke size have of one function
 DIGEST = 32  # bytes of the SHA-256 before the content of an entry
 
 enabled = True

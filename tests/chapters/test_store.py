@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pickle
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,10 @@ def test_a_truncated_or_altered_entry_is_computed_again(toy, tmp_path, harm):
 def test_arguments_that_have_no_plain_form_are_refused(toy):
     with pytest.raises(TypeError, match="got object"):
         toy().work(object())
+
+
+def test_the_store_has_room_for_what_the_book_computes():
+    """Else the oldest entries go before a second build asks for them, and every build computes them again."""
+    records = [json.loads(path.read_text()) for path in (store.ROOT / "reference/records").glob("*.json")]
+    most = Counter(name for record in records for name in record.get("computed", [])).most_common(1)[0][1]
+    assert 2 * most <= store.KEPT_PER_FUNCTION

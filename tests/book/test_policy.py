@@ -19,7 +19,7 @@ from parity_lib.build.parameters import check_parameters, read_parameters
 from parity_lib.build.workflow import check_profile, contents, library
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-CHAPTERS = [path for path in NOTEBOOKS if path.stem != "playground"]  # that one is for live sessions only
+CHAPTERS = [path for path in NOTEBOOKS if path.stem != "playground"]  # that one is for JupyterLab only
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 

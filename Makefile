@@ -8,7 +8,8 @@ TORCH_INDEX ?=
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 
 BIN := .venv/bin
-STAMP := .venv/.installed
+# Of what is to be installed, by content: time stamps say nothing after a checkout.
+STAMP := .venv/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PYTHONNOUSERSITE = 1
 # The versions of what is installed, and of what builds it.
@@ -39,12 +40,12 @@ bench: sound  ## measure speed and memory against their targets
 	@$(BIN)/python benchmarks/run.py
 
 clean:  ## remove everything that was generated, the virtual environment included
-	rm -rf build _build .venv
+	rm -rf build _build .venv parity_lib.egg-info
 
 sound: $(STAMP)
 	@test -x $(BIN)/parity && $(BIN)/python -c 'import click, parity_lib' 2>/dev/null || { echo '.venv is damaged: say make clean, then the same again' >&2; exit 1; }
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP):
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, and $(PYTHON) is %d.%d: say make PYTHON=python3.11" % sys.version_info[:2])'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo 'Python cannot make virtual environments here: install python3-venv' >&2; exit 1; }
 	@echo 'installing the versions of constraints.txt into .venv; this takes a few minutes'

@@ -49,10 +49,6 @@ class Interval:
     low: float
     high: float
 
-    def below(self, other: Self) -> bool:
-        """Whether the whole interval lies below the other."""
-        return self.high < other.low
-
     def __str__(self) -> str:
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 

@@ -89,7 +89,7 @@ class Recipe:
         return self.temperature * n**self.temperature_power
 
 
-def budget(updates: int, epochs: int) -> dict[str, int]:
+def budget(updates: int, epochs: int) -> dict[str, Any]:
     """Settings of a recipe for so many updates, rounded up to epochs of equal length, at most ``epochs`` of them."""
     each = -(-updates // epochs)
     return {"epochs": -(-updates // each), "updates_per_epoch": each}

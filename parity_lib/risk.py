@@ -66,7 +66,7 @@ class Risk:
 
     def bits(self, rows: torch.Size, device: torch.device) -> Tensor:
         """Positions of B from 0 for each of the rows, ``(*rows, k)``; several tasks need a row each."""
-        bits = self._bits.to(device)
+        bits = self._bits = self._bits.to(device)  # once: a GPU is waited for at every copy
         if len(bits) > 1 and rows != (len(bits),):
             raise ValueError(f"directions must have shape ({len(bits)}, heads, 2), a row per task, got {tuple(rows)}")
         return (bits if len(bits) > 1 else bits[0]).expand(*rows, -1)
@@ -176,9 +176,8 @@ class EnumeratedRisk(AveragingRisk):
         self.bits(weights.shape[:1], weights.device)  # a row per task
         value, gradient = weights.new_zeros(len(weights)), torch.zeros_like(weights)
         size = max(64, 2**20 // max(1, len(weights)))
-        inputs, labels = self.inputs
+        self.inputs = inputs, labels = self.inputs[0].to(weights), self.inputs[1].to(weights)
         for x, y in zip(inputs.split(size), labels.split(size, dim=1), strict=True):
-            x, y = x.to(weights), y.to(weights)
             read = partial(lambda y, s: self.loss(y.expand(s.shape), self.readout(s, self.k)), y)
             loss, slope = with_slope(read, weights @ x.T)
             value += loss.sum(-1) / len(inputs)

@@ -61,9 +61,15 @@ class Series:
 
     def sums(self, weights: Tensor, bits: Tensor) -> tuple[Tensor, Tensor]:
         """The exact mean (rows,) and its gradient (rows, n) at weights (rows, n) of sum k; bits (rows, k) from 0."""
-        label_free, parity = (part[1:].to(weights) for part in (self.label_free, self.parity))
+        label_free, parity = _coefficients(self, weights.dtype, weights.device)
         value, gradient = trigonometric_sums(weights, bits, math.pi / self.period, label_free, parity)
         return value + float(self.label_free[0]), gradient
+
+
+@lru_cache(maxsize=64)
+def _coefficients(series: Series, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Those of both sums from frequency 1 on, there: a GPU is waited for at every copy."""
+    return series.label_free[1:].to(device, dtype), series.parity[1:].to(device, dtype)
 
 
 @lru_cache(maxsize=256)

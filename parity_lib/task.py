@@ -73,8 +73,7 @@ class Parity:
     @classmethod
     def random(cls, n: int, k: int, generator: torch.Generator) -> Self:
         """A parity of k of the n bits, drawn uniformly."""
-        n = whole(n, "n", 2)
-        order = torch.randperm(n, generator=generator, device=generator.device)
+        order = torch.randperm(whole(n, "n", 2), generator=generator, device=generator.device)
         return cls(n, order[: whole(k, "k", 1, n)] + 1)
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import mul
 from typing import Any
@@ -33,9 +33,9 @@ class Run:
     """One task for all seeds, or one per seed."""
     recipe: Recipe
     seeds: tuple[int, ...]
-    directions: Tensor
+    directions: Tensor = field(repr=False)
     """(frames, seeds, heads, 2)"""
-    risk: Tensor
+    risk: Tensor = field(repr=False)
     """(frames, seeds): exact population risk in the recipe's own loss, whatever the data."""
 
     @property
@@ -81,7 +81,7 @@ def train(
     r"""Train heads from the paper's random start, every seed in the same tensor.
 
     Each seed draws :math:`\omega_i \sim U[0, 2\pi]` and starts head i at :math:`(\cos\omega_i, \sin\omega_i)`; its
-    minibatches are its own too, so a seed gives the same run whichever others it is trained with.
+    minibatches are its own too, so a seed gives the same run whichever others it is trained with, and where.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def train(
     with one_thread_per_process():
         objective = exact = risk_of(tasks, recipe)
         if recipe.batch is not None:
-            objective = risk_of(tasks, recipe, [torch.Generator(place).manual_seed(2**32 + seed) for seed in seeds])
+            objective = risk_of(tasks, recipe, [torch.Generator().manual_seed(2**32 + seed) for seed in seeds])
         point = initial_directions(seeds, heads, tasks[0].n, recipe.code).to(place, dtype)
         step = adam(recipe.learning_rate) if recipe.optimiser == "adam" else partial(mul, recipe.learning_rate)
         frames, risks = [point.clone()], [exact(point)]
@@ -114,8 +114,8 @@ def train(
         for update, _ in enumerate(descent(evaluate, point, step, recipe.updates, recipe.name, progress), 1):
             if update % recipe.updates_per_epoch == 0:  # only here, so that a GPU need not wait at every step
                 if not point.abs().amax() < DIVERGED:
-                    found = f"training with {recipe.name} diverged before update {update}"
-                    raise FloatingPointError(f"{found}; try a smaller learning rate than {recipe.learning_rate}")
+                    advice = f"try a smaller learning rate than {recipe.learning_rate}"
+                    raise FloatingPointError(f"training with {recipe.name} diverged before update {update}; {advice}")
                 frames.append(point.clone())
                 risks.append(exact(point))
     risk = torch.stack(risks).cpu()

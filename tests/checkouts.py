@@ -116,14 +116,24 @@ def line():
 '''
 
 
+SEABORN = """from types import SimpleNamespace
+sns = SimpleNamespace(set_theme=lambda rc, **_: plt.rcParams.update(rc))  # which make a figure the same bytes"""
+
+
 def make_checkout(root: Path) -> Checkout:
-    """The real machinery without the science: the package without its chapters, figures and torch, two toy chapters."""
+    """The real machinery without the science: the package without its chapters, figures and torch, two toy chapters.
+
+    Nor does it import seaborn and scipy, which take two seconds of every kernel and of every build of the pages.
+    """
     toy = Checkout(root)
     shutil.copytree(ROOT / "parity_lib", root / "parity_lib", ignore=shutil.ignore_patterns("__pycache__"))
     for floor in ("chapters", "figures"):
         for path in (root / "parity_lib" / floor).glob("*.py"):
-            if path.name not in ("__init__.py", "store.py", "style.py"):
+            if path.name not in ("__init__.py", "store.py", "style.py", "seen.py"):
                 path.unlink()
+    style = root / "parity_lib/figures/style.py"
+    light = style.read_text(encoding="utf-8").replace("import seaborn as sns", SEABORN)
+    style.write_text(light.replace("from scipy.optimize import isotonic_regression\n", ""), encoding="utf-8")
     toy.write("parity_lib/__init__.py", '__version__ = "0"\n')
     toy.write("parity_lib/chapters/alpha.py", CHAPTER)
     toy.write("parity_lib/figures/alpha.py", FIGURE)

@@ -16,23 +16,16 @@ import torch
 from checkouts import ROOT, Checkout, make_checkout, parity
 from filelock import FileLock
 from hypothesis import settings
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
+from parity_lib.build.pdf import FLAGS, chromium
+from parity_lib.build.runner import CACHES
+
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / "build" / "numba"))  # compiled once, by the book or by any test
 settings.register_profile("any machine", settings.default, deadline=None)  # a busy one is no failure
 settings.load_profile("any machine")
 matplotlib.use("agg")
 torch.set_num_threads(1)  # small tensors: threads only get in each other's way
-
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,8 +57,7 @@ def toy_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")  # no longer: its event loop is in the way of others
 def browser() -> Iterator[Browser]:
     """Chromium; without one the page tests are skipped, visibly, and fail where CI is set."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
+    path = chromium()
     if path is None:
         reason = "the page tests need Chromium, and none is installed"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
@@ -75,6 +67,14 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Iterator[Page]:
+    """One page for many visits: another page in the same tab takes half the time of one in a tab of its own."""
+    page = browser.new_page()
+    yield page
+    page.close()
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     return make_checkout(tmp_path / "a clone with spaces")
@@ -82,9 +82,11 @@ def checkout(tmp_path: Path) -> Checkout:
 
 @pytest.fixture(scope="session")
 def first_build(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
-    """A toy checkout after its first build, and what that build printed."""
+    """A toy checkout after its first build, in an empty home beside it, and what that build printed."""
     toy = make_checkout(tmp_path_factory.mktemp("toy") / "a clone with spaces")
-    done = toy.parity("book", "--cores", "2")
+    home = toy.root.parent / "home"
+    home.mkdir()
+    done = toy.parity("book", "--cores", "2", HOME=str(home), **dict.fromkeys(CACHES, ""))
     assert done.returncode == 0, done.stdout + done.stderr
     return toy, done.stdout
 

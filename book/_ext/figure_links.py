@@ -5,6 +5,8 @@ go into the page, where the width of the screen chooses one and the page's light
 ``fig-X-Y`` of ``notebooks/NAME`` was drawn from the table that the chapter recorded as ``X_Y``; data and pictures lie
 beside the pages, in ``tables/NAME/X_Y.csv`` and ``figures/NAME/X_Y.svg`` and ``.png``. A figure without its table or
 without its layout for phones is a warning, which in our build is an error.
+
+``{shown} fig-X-Y`` puts a figure of a chapter on another page too, with a sentence that leads to its place.
 """
 
 import base64
@@ -12,15 +14,18 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
 
-from parity_lib.figures.style import NARROW_SVG, ON_DARK
+from parity_lib.figures.style import NARROW_SVG, ON_DARK, WORDS
 
 logger = logging.getLogger(__name__)
 SCALE = 1.28  # pixels of the page for a point of a figure, so that letters have one size in all of them
@@ -34,12 +39,20 @@ def tables(app: Sphinx) -> Path:
 
 
 def drawings(notebook: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The name of every figure of an executed notebook, and what it keeps of it by type."""
+    """The name of every figure of an executed notebook, and what it keeps of it by type, with the alt text."""
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+        about = cell["metadata"].get("mystnb", {})
+        name = about.get("figure", {}).get("name")
         for output in cell.get("outputs", []):
             if name and {"image/svg+xml", "image/png"} <= output.get("data", {}).keys():
-                yield name, {kind: "".join(text) for kind, text in output["data"].items()}
+                kept = {kind: "".join(text) for kind, text in output["data"].items()}
+                yield name, kept | {"alt": words(about, output)}
+
+
+def words(about: dict[str, Any], output: dict[str, Any]) -> str:
+    """The alternative text: what was found and how it is drawn, then, read off the figure, what is to be seen."""
+    found, _, rest = "".join(output["data"].get(WORDS, "")).partition("\n")
+    return " ".join(filter(None, (found, about.get("image", {}).get("alt", ""), rest)))
 
 
 def place_of(name: str) -> str:
@@ -58,6 +71,14 @@ def inline(svg: str, prefix: str) -> str:
     svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", svg)
     svg = re.sub(r'font-family: [^;"]+', "font-family: var(--pst-font-family-base)", svg)
     return re.sub("|".join(ON_DARK), lambda found: f"var({variable(found[0])}, {found[0]})", svg)
+
+
+def drawn(name: str, kept: dict[str, Any]) -> nodes.raw:
+    """A figure in both layouts."""
+    layouts = (("image/svg+xml", "wide"), (NARROW_SVG, "narrow"))
+    both = "\n".join(inline(kept[kind], f"{name}-{layout}") for kind, layout in layouts)
+    html = f'<div class="drawn" role="img" aria-label="{escape(kept["alt"])}">\n{both}\n</div>'
+    return nodes.raw("", html, format="html")
 
 
 def variable(colour: str) -> str:
@@ -81,14 +102,32 @@ def show(app: Sphinx, doctree: nodes.document) -> None:
         outputs = [part for part in figure.findall(nodes.container) if part.get("nb_element") == "mime_bundle"]
         output = outputs[0] if outputs else None
         if output is not None and NARROW_SVG in kept.get(name, {}):
-            alt = escape(next(iter(output.findall(nodes.image)))["alt"])
-            layouts = (("image/svg+xml", "wide"), (NARROW_SVG, "narrow"))
-            drawn = "\n".join(inline(kept[name][kind], f"{name}-{layout}") for kind, layout in layouts)
-            html = f'<div class="drawn" role="img" aria-label="{alt}">\n{drawn}\n</div>'
-            output.parent.replace(output, nodes.raw("", html, format="html"))
+            output.parent.replace(output, drawn(name, kept[name]))
         elif output is not None:
             logger.warning(f"{name} has no layout for phones: draw it under style.drawing", location=where)
         figure += nodes.legend("", links(chapter, place_of(name), data))
+
+
+@cache
+def all_drawings(folder: Path) -> dict[str, dict[str, Any]]:
+    return {name: kept for notebook in sorted(folder.glob("*.ipynb")) for name, kept in drawings(notebook)}
+
+
+class Shown(SphinxDirective):
+    """``{shown} fig-X-Y``: the picture without a number of its own, and what it has to do with this page."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
+        name = self.arguments[0]
+        figure = nodes.container(classes=["shown-again"])
+        if kept := all_drawings(Path(self.env.srcdir, "notebooks")).get(name):
+            figure += drawn(name, kept)
+        lines = StringList([f"{{numref}}`{name}`. {' '.join(self.content)}"], source=name)
+        self.state.nested_parse(lines, self.content_offset, figure)
+        return [figure]
 
 
 def links(chapter: str, name: str, data: str) -> nodes.paragraph:
@@ -129,6 +168,7 @@ def not_drawn(app: Sphinx, _domain: Any, node: nodes.Element) -> bool | None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("warn-missing-reference", not_drawn, priority=400)  # before Sphinx's own complaint
+    app.add_directive("shown", Shown)
     app.connect("doctree-read", show, priority=400)  # before the images are collected
     app.connect("build-finished", copy)
     app.add_css_file("drawn.css")

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import yaml
+from .parameters import about
+from .results import read_yaml
 
 
 @dataclass(frozen=True)
@@ -30,5 +31,10 @@ class Claim:
 @cache
 def claims() -> dict[str, Claim]:
     """Every claim by its id, in the order of the ledger."""
-    path = Path(__file__).resolve().parents[2] / "book" / "claims.yml"
-    return {name: Claim(**parts) for name, parts in yaml.safe_load(path.read_text(encoding="utf-8")).items()}
+    return read_claims(Path(__file__).resolve().parents[2] / "book" / "claims.yml")
+
+
+def read_claims(path: Path) -> dict[str, Claim]:
+    """The claims of a file; a claim or a part of it that stands there twice is refused."""
+    with about(path.name):
+        return {name: Claim(**parts) for name, parts in read_yaml(path).items()}

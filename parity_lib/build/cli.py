@@ -45,6 +45,11 @@ def _leave(reason: object, status: int) -> NoReturn:
     sys.exit(status)
 
 
+def _print(*paths: Path) -> None:
+    """What was made, as it is called from here."""
+    click.echo("\n".join(map(os.path.relpath, paths)))
+
+
 def _names(pattern: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """For the completion of a shell: the files of the checkout like ``pattern``, by name."""
 
@@ -72,13 +77,14 @@ def main() -> None:
 def list_chapters() -> None:
     """Show every notebook: its title and its time here."""
     with _checkout() as root:
+        from .parameters import heading
         from .results import printable
 
         notebooks = sorted((root / "notebooks").glob("*.ipynb"))
         width = max((len(path.stem) for path in notebooks), default=0)
         for path in notebooks:
             times = ", ".join(_times(root, path.stem))
-            click.echo(printable(f"{path.stem:{width}}  {_title(path)}" + (f"  ({times})" if times else "")))
+            click.echo(printable(f"{path.stem:{width}}  {heading(path)}" + (f"  ({times})" if times else "")))
 
 
 @main.command(add_help_option=False)
@@ -117,11 +123,10 @@ def run(
         with locked(folder, f"{name!r} in {os.path.relpath(folder)}", name), shown(folder / "tmp"):
             clear_scratch(folder, name)
             run_notebook(notebook, values, output=target, build=folder)
-        for made in (target, folder / "results" / f"{name}.json", folder / "tables" / name):
-            click.echo(os.path.relpath(made))
+        _print(target, folder / "results" / f"{name}.json", folder / "tables" / name)
         if opening:
             page = as_page(target)
-            click.echo(os.path.relpath(page))
+            _print(page)
             click.launch(page.as_uri())
 
 
@@ -136,6 +141,9 @@ def _own_folder(root: Path, notebook: Path, values: Mapping[str, Any]) -> Path:
     return folder / f"{notebook.stem}-{digest(root, [], dict(values))[:8]}"
 
 
+_profile = click.option(
+    "--profile", default=PUBLISHED, show_default=True, metavar="NAME", shell_complete=_names("profiles/*.yml")
+)
 _cores = click.option(
     "--cores", type=click.IntRange(1, 4096), default=os.cpu_count() or 1, show_default="all", help="Jobs at once."
 )
@@ -145,7 +153,7 @@ _cluster = click.option(
 
 
 @main.command()
-@click.option("--profile", default=PUBLISHED, show_default=True, metavar="NAME", shell_complete=_names("profiles/*.yml"))
+@_profile
 @_cores
 @_cluster
 @click.option("--dry-run", is_flag=True, help="Say what would run, and why.")
@@ -158,11 +166,11 @@ def book(profile: str, cores: int, cluster: Path | None, dry_run: bool) -> None:
             reasons = stale(root, check_profile(root, profile), root / "build" / profile)
             click.echo("\n".join(f"{name or 'the pages'}: {why}" for name, why in reasons.items()) or "up to date")
             return
-        click.echo(os.path.relpath(build_book(root, profile, cores, cluster)))
+        _print(build_book(root, profile, cores, cluster))
 
 
 @main.command()
-@click.option("--profile", default=PUBLISHED, show_default=True, metavar="NAME", shell_complete=_names("profiles/*.yml"))
+@_profile
 def pdf(profile: str) -> None:
     """Print the built book into one PDF, with Chromium."""
     with _checkout() as root:
@@ -170,7 +178,7 @@ def pdf(profile: str) -> None:
         from .workflow import load_profile
 
         load_profile(root, profile)
-        click.echo(os.path.relpath(print_book(root, profile)))
+        _print(print_book(root, profile))
 
 
 @main.command()
@@ -186,8 +194,7 @@ def study(name: str, cores: int, cluster: Path | None) -> None:
     with _checkout() as root:
         from .study import run_study
 
-        for path in run_study(root, name, cores, cluster):
-            click.echo(os.path.relpath(path))
+        _print(*run_study(root, name, cores, cluster))
 
 
 @main.command()
@@ -208,8 +215,7 @@ def race(file: Path, against: str | None, texts: tuple[tuple[str, str], ...], ou
 
         if output:
             _check_output(root, output)
-        for path in run_race(root, file, against, texts, output):
-            click.echo(os.path.relpath(path))
+        _print(*run_race(root, file, against, texts, output))
 
 
 def _check_output(root: Path, folder: Path) -> None:
@@ -272,18 +278,7 @@ def reference(adopting: bool) -> None:
 
         if adopting:
             adopt(root)
-        for path in show(root):
-            click.echo(os.path.relpath(path))
-
-
-def _title(notebook: Path) -> str:
-    from .parameters import load_notebook
-
-    for cell in load_notebook(notebook)["cells"]:
-        for line in "".join(cell["source"]).splitlines():
-            if cell["cell_type"] == "markdown" and line.startswith("# "):
-                return line.removeprefix("# ").strip()
-    return ""
+        _print(*show(root))
 
 
 def _times(root: Path, name: str) -> Iterator[str]:
@@ -295,10 +290,10 @@ def _times(root: Path, name: str) -> Iterator[str]:
 
 
 def _show_parameters(notebook: Path) -> None:
-    from .parameters import read_parameters
+    from .parameters import heading, read_parameters
 
     click.echo(f"parity run {notebook.stem} [--profile NAME] [-p KEY VALUE]... [--output DIR] [--open]\n")
-    click.echo(f"{_title(notebook)}\n\nParameters:")
+    click.echo(f"{heading(notebook)}\n\nParameters:")
     for p in read_parameters(notebook):
         allowed = f"  {p.allowed}" if p.allowed else ""
         click.echo(f"  {p.name}: {p.type} = {p.default!r}{allowed}\n      {p.help}")

@@ -1,7 +1,5 @@
 """How far the notebooks are that run: one line each, redrawn in a terminal, or a plain line now and then in a log."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading
@@ -68,7 +66,7 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
-def shown(tmp: Path, live: bool | None = None, news: Callable[[], Iterable[str]] | None = None) -> Iterator[None]:
+def shown(tmp: Path, live: bool | None = None, news: Callable[[], Iterable[str]] = tuple) -> Iterator[None]:
     """While this lasts, show how far the notebooks in ``tmp`` are; ``live`` redraws, by default in a terminal.
 
     ``news`` is asked twice a second for lines to print besides.
@@ -77,7 +75,7 @@ def shown(tmp: Path, live: bool | None = None, news: Callable[[], Iterable[str]]
     watch, stop, spoken = Watch(tmp), threading.Event(), dict[str, float]()
 
     def show() -> None:
-        for line in news() if news else ():
+        for line in news():
             say(line)
         lines = watch.lines()
         width = max(map(len, lines), default=0)
@@ -100,6 +98,6 @@ def shown(tmp: Path, live: bool | None = None, news: Callable[[], Iterable[str]]
     finally:
         stop.set()
         thread.join()
-        for line in news() if news else ():
+        for line in news():
             say(line)
         _write("")

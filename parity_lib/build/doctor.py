@@ -1,7 +1,5 @@
 """``parity doctor``: what this machine has and lacks for the book, one line each, and what to do about it."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil
@@ -12,8 +10,11 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from . import PUBLISHED
+from .pdf import chromium
+from .workflow import check_profile, stale
+
 NEEDED_GB = 2.0
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def examine(root: Path) -> Iterator[Finding]:
     for tool, use in (("make", "make book"), ("git", "the commit in a run's record")):
         there = shutil.which(tool)
         yield Finding(tool, there or "not found", "" if there else f"install it for {use}", needed=False)
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = chromium()
     lacking = "install it, or tests of pages are skipped"
     yield Finding("chromium", browser or "not found", "" if browser else lacking, needed=False)
     yield Finding("scheduler", ", ".join(executors()) or "no executor plugin", needed=False)
@@ -99,9 +100,6 @@ def device() -> Finding:
 
 def book(root: Path) -> Finding:
     """Whether the published book is built and up to date."""
-    from . import PUBLISHED
-    from .workflow import check_profile, stale
-
     build = root / "build" / PUBLISHED
     if not (build / "records").is_dir():
         return Finding("book", "not built yet", "make book", needed=False)

@@ -29,17 +29,13 @@ def load_ipython_extension(shell: Any) -> None:
         nonlocal last
         if time.monotonic() - last >= 0.5:
             last = time.monotonic()
-            write("progress", {"label": label, "done": done, "total": total})
+            evidence.write_json(folder / "progress.json", {"label": label, "done": done, "total": total})
 
     def note(*_: Any) -> None:
         store = sys.modules.get("parity_lib.chapters.store")
         lists = {name: list(getattr(store, name, [])) for name in ("computed", "reused")}
-        write("kept", lists | {"cpu_seconds": round(sum(os.times()[:4]), 1), "peak_memory_mb": peak_memory_mb()})
-
-    def write(name: str, content: Any) -> None:
-        partial = folder / f".{name}.partial"
-        partial.write_text(json.dumps(content), encoding="utf-8")
-        partial.replace(folder / f"{name}.json")
+        used = {"cpu_seconds": round(sum(os.times()[:4]), 1), "peak_memory_mb": peak_memory_mb()}
+        evidence.write_json(folder / "kept.json", lists | used)
 
     progress.listener = listen
     shell.events.register("post_run_cell", note)

@@ -1,6 +1,5 @@
 """The ledger: every claim with its check, its verdict and its numbers, collected from the chapters' results."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -12,11 +11,12 @@ from typing import Any
 
 import pandas as pd
 
-from ..evidence import AS_STATED
+from ..evidence import AS_STATED, Rate
 from ..figures.ledger import COLOURS
 from ..figures.style import written
 from .claims import claims
-from .results import ResultsError, as_rate, chapters_of_the_book, find_run, read_results
+from .parameters import heading
+from .results import ROOT, ResultsError, as_estimate, chapters_of_the_book, find_run, read_results
 
 AFTER_LOOKS = "Written before the run that it judges, after first looks at other runs."
 RAISED = str.maketrans("0123456789kn", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵏⁿ")
@@ -101,8 +101,8 @@ def _row(row: Mapping[str, Any]) -> str:
 
 def title(chapter: str) -> str:
     """The title of a chapter, as its notebook has it."""
-    notebook = Path(__file__).resolve().parents[2] / "notebooks" / f"{chapter}.ipynb"
-    return json.loads(notebook.read_text())["cells"][0]["source"][0].strip("# \n") if notebook.is_file() else chapter
+    notebook = ROOT / "notebooks" / f"{chapter}.ipynb"
+    return heading(notebook) if notebook.is_file() else chapter
 
 
 def lines(numbers: Mapping[str, Any], prefix: str = "") -> list[str]:
@@ -110,7 +110,7 @@ def lines(numbers: Mapping[str, Any], prefix: str = "") -> list[str]:
     found = []
     for name, value in numbers.items():
         label = re.sub("_", " ", f"{prefix}{name}")
-        rate = as_rate(value)
+        rate = as_estimate(value, Rate)
         if rate is None and isinstance(value, Mapping):
             found += lines(value, f"{label}, ")
         else:

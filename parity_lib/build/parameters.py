@@ -16,7 +16,8 @@ import difflib
 import json
 import re
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -34,6 +35,15 @@ _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple, _SHORT.maxstring, _SHORT.maxoth
 
 class ParameterError(ValueError):
     """A parameter, notebook or profile that cannot be used; the message is one sentence."""
+
+
+@contextmanager
+def about(what: str) -> Iterator[None]:
+    """Whatever is wrong in here is said of ``what``: a ``ValueError`` becomes ``ParameterError: what: ...``."""
+    try:
+        yield
+    except ValueError as error:
+        raise ParameterError(f"{what}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -123,23 +133,22 @@ def shown(value: Any) -> str:
     return _SHORT.repr(value)
 
 
-def unknown(kind: str, given: str, known: Iterable[str]) -> str:
-    """The sentence for a name that is not there, with the closest one that is."""
+def require(kind: str, name: str, known: Iterable[str]) -> None:
+    """A name that is not among the known ones is a :class:`ParameterError`, which offers the closest one."""
     names = list(known)
-    close = difflib.get_close_matches(given, names, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return f"unknown {kind} {shown(given)}{hint}; known: {', '.join(names) or 'none'}"
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise ParameterError(f"unknown {kind} {shown(name)}{hint}; known: {', '.join(names) or 'none'}")
 
 
 def read_parameters(notebook: Path) -> tuple[Parameter, ...]:
     """The parameters of a notebook, in order. No kernel starts and no code runs."""
     tagged = [cell for cell in load_notebook(notebook)["cells"] if "parameters" in cell["metadata"].get("tags", [])]
-    if len(tagged) != 1:
-        raise ParameterError(f"{notebook.stem}: one cell must carry the tag 'parameters', found {len(tagged)}")
-    try:
+    with about(notebook.stem):
+        if len(tagged) != 1:
+            raise ValueError(f"one cell must carry the tag 'parameters', found {len(tagged)}")
         return read_cell("".join(tagged[0]["source"]))
-    except ValueError as error:
-        raise ParameterError(f"{notebook.stem}: {error}") from None
 
 
 def read_cell(source: str) -> tuple[Parameter, ...]:
@@ -177,20 +186,16 @@ def _declared(name: str, kind: str, default: str, comment: str) -> Parameter:
 
 def check_parameters(notebook: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """All parameters of a notebook: its defaults, with ``overrides`` checked and put in place."""
-    try:
-        return checked(read_parameters(notebook), overrides)
-    except ParameterError:
-        raise
-    except ValueError as error:
-        raise ParameterError(f"{notebook.stem}: {error}") from None
+    parameters = read_parameters(notebook)
+    with about(notebook.stem):
+        return checked(parameters, overrides)
 
 
 def checked(parameters: Iterable[Parameter], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Values of all ``parameters``: their defaults, with ``overrides`` in place, or ``ValueError``."""
     known = {p.name: p for p in parameters}
     for name in overrides:
-        if name not in known:
-            raise ValueError(unknown("parameter", str(name), known))
+        require("parameter", str(name), known)
     values = {p.name: p.check(overrides[p.name]) if p.name in overrides else p.default for p in known.values()}
     for name, value in values.items():  # what no range can say; the task itself would say so only when it is made
         twice = isinstance(value, list) and len(set(value)) < len(value)
@@ -212,7 +217,7 @@ def check_here() -> None:
     from IPython import get_ipython
 
     names = get_ipython().user_ns
-    line = r"(\s*|#.*|\w+\s*:.*)"  # blank, a comment, or what declares a name: the rest read_cell judges
+    line = r"([^\S\n]*|#.*|\w+[^\S\n]*:.*)"  # blank, a comment, or what declares a name: the rest read_cell judges
     cell = re.compile(rf"({line}\n)*\w+\s*:.*=.*(\n{line})*")
     found = [source for source in names["In"] if cell.fullmatch(source.rstrip())]
     if not found:
@@ -224,15 +229,12 @@ def check_here() -> None:
 def parse_overrides(notebook: Path, texts: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Command-line texts as values of the types that the notebook declares."""
     known, values = {p.name: p for p in read_parameters(notebook)}, {}
-    try:
+    with about(notebook.stem):
         for name, text in texts:
-            if name not in known:
-                raise ValueError(unknown("parameter", name, known))
+            require("parameter", name, known)
             if name in values:
                 raise ValueError(f"{name} is given twice")
             values[name] = known[name].parse(text)
-    except ValueError as error:
-        raise ParameterError(f"{notebook.stem}: {error}") from None
     return values
 
 
@@ -246,6 +248,13 @@ def load_notebook(notebook: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ParameterError(f"{notebook.name} cannot be read as a notebook ({reason})") from None
+
+
+def heading(notebook: Path) -> str:
+    """The title of a notebook: its first heading, or nothing."""
+    prose = ("".join(cell["source"]) for cell in load_notebook(notebook)["cells"] if cell["cell_type"] == "markdown")
+    found = re.search(r"^# (.*)$", "\n".join(prose), re.MULTILINE)
+    return found[1].strip() if found else ""
 
 
 def _is_cell(cell: dict[str, Any]) -> bool:

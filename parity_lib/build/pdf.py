@@ -4,8 +4,6 @@ The pages of the library are left out; they are long, and made for looking thing
 links inside the PDF.
 """
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re
@@ -18,17 +16,20 @@ from .workflow import BuildError, contents
 
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--allow-file-access-from-files",
+    "--disable-background-networking", "--disable-component-update",
 ]  # fmt: skip
 PATIENCE = 600_000  # milliseconds of the page's own clock, for its formulas
 
 
+def chromium() -> str | None:
+    """Chromium, or a browser of its kind, if one is installed."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
 def print_book(root: Path, profile: str) -> Path:
     """Print the built book of a profile and return the PDF, beside its pages."""
-    build = root / "build" / profile
-    names = ("chromium", "chromium-browser", "google-chrome")
-    chromium = next(filter(None, map(shutil.which, names)), None)
-    if chromium is None:
+    build, browser = root / "build" / profile, chromium()
+    if browser is None:
         raise BuildError("a PDF is printed by Chromium, and none is installed: for Debian and Ubuntu, apt install chromium")
     if not (build / "html.json").is_file():
         raise BuildError(f"there is no book in {os.path.relpath(build)}: build it first, with `make book`")
@@ -36,9 +37,10 @@ def print_book(root: Path, profile: str) -> Path:
     page, target = html / "print.html", build / "book.pdf"
     page.write_text(one_page(html, [name for name in contents(root) if not name.startswith("book/api")]), encoding="utf-8")
     try:
-        with tempfile.TemporaryDirectory() as profile_folder:
-            command = [chromium, *FLAGS, f"--user-data-dir={profile_folder}", f"--virtual-time-budget={PATIENCE}"]
-            command += ["--no-pdf-header-footer", "--generate-pdf-document-outline", f"--print-to-pdf={target}"]
+        with tempfile.TemporaryDirectory(prefix=".chromium-", dir=build) as profile_folder:
+            command = [browser, *FLAGS, f"--user-data-dir={profile_folder}", f"--virtual-time-budget={PATIENCE}"]
+            command += ["--allow-file-access-from-files", "--generate-pdf-document-outline"]
+            command += ["--no-pdf-header-footer", f"--print-to-pdf={target}"]
             done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=1800)
     finally:
         page.unlink()

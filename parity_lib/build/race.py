@@ -7,17 +7,22 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from .. import progress
 from ..evidence import rates, write_whole
 from .display import say
-from .parameters import ParameterError, check_parameters, parse_overrides, unknown
-from .runner import caches
-from .workflow import BuildError, find_notebook
+from .parameters import ParameterError, about, check_parameters, parse_overrides, require
+from .results import write_table
+from .runner import variables
+from .workflow import BuildError, digest, find_notebook, locked
+
+if TYPE_CHECKING:  # it loads torch
+    from ..recipes import Recipe
 
 CHART = "robustness"  # the chapter whose chart it is
 SETTING = ("n", "ks", "pairs", "updates", "device")
@@ -28,22 +33,33 @@ def run_race(
 ) -> tuple[Path, Path, Path]:
     """Race the recipe in ``file``; every run (CSV), the rates (CSV) and the picture (SVG), written when all is done."""
     notebook, texts = find_notebook(root, CHART), list(texts)
-    for name, _ in texts:
-        if name not in SETTING:
-            raise ParameterError(f"race: {unknown('parameter', name, SETTING)}")
+    with about("race"):
+        for name, _ in texts:
+            require("parameter", name, SETTING)
     values = check_parameters(notebook, parse_overrides(notebook, texts))
     setting = {name: values[name] for name in SETTING}
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: these tensors are small
-    os.environ.setdefault("MPLCONFIGDIR", caches(root)["MPLCONFIGDIR"])
+    os.environ.setdefault("MPLCONFIGDIR", variables(root)["MPLCONFIGDIR"])
     from ..chapters import race
-    from ..figures.race import success
-    from ..figures.style import use_style
 
     try:
         rivals = race.rivals(race.RIVALS if against is None else [name.strip() for name in against.split(",")])
         own = race.load(file)
     except ValueError as error:
         raise ParameterError(str(error)) from None
+    races = root / "build" / "race"
+    key = digest(root, [], file.read_text(encoding="utf-8"), [rival.name for rival in rivals], setting)[:8]
+    name = re.sub(r"[^\w-]+", "-", file.stem) + f"-{key}"  # another race, another folder
+    with nullcontext() if output else locked(races, f"race {name!r}", f"{name}."):
+        return _race(own, rivals, setting, output or races / name)
+
+
+def _race(own: "Recipe", rivals: list["Recipe"], setting: dict[str, Any], folder: Path) -> tuple[Path, Path, Path]:
+    """Every recipe in turn; what comes out is written when all is done."""
+    from ..chapters import race
+    from ..figures.race import success
+    from ..figures.style import use_style
+
     frames = []
     for recipe in (own, *rivals):
         started = time.perf_counter()
@@ -62,13 +78,12 @@ def run_race(
         say(f"{recipe.name}: {share}, {told}, {time.perf_counter() - started:.1f} s")
     frame = pd.concat(frames, ignore_index=True)
     use_style()
-    picture = io.StringIO()
-    success(frame, own.name).savefig(picture, format="svg", metadata={"Date": None})
-    folder = output or root / "build" / "race" / re.sub(r"[^\w-]+", "-", file.stem)
-    made = folder / "runs.csv", folder / "rates.csv", folder / "race.svg"
-    found = rates(frame, ["recipe", "k", "neighbours"])
-    for path, text in zip(made, (_csv(frame), _csv(found), picture.getvalue()), strict=True):
-        write_whole(path, text)
+    drawn = io.StringIO()
+    success(frame, own.name).savefig(drawn, format="svg", metadata={"Date": None})
+    runs, shares, picture = made = folder / "runs.csv", folder / "rates.csv", folder / "race.svg"
+    write_table(runs, frame)
+    write_table(shares, rates(frame, ["recipe", "k", "neighbours"]))
+    write_whole(picture, drawn.getvalue())
     say(race.table(frame).to_markdown(index=False))
     return made
 
@@ -82,8 +97,3 @@ def _bars() -> Iterator[None]:
         yield
     finally:
         progress.listener = before
-
-
-def _csv(frame: pd.DataFrame) -> str:
-    return frame.to_csv(index=False, lineterminator="\n")
-

@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from ..evidence import Rate
 from .ledger import collect, count, headline, short
-from .results import LEDGER, Record, ResultsError, as_rate, chapters_of_the_book, read_json, read_record
+from .results import LEDGER, Record, ResultsError, as_estimate, chapters_of_the_book, read_json, read_record
 from .verify import answer, counts, verify
 
 CONDITIONS = {"python": "Python", "torch": "torch", "numpy": "numpy", "numba": "numba", "platform": "platform"}
@@ -35,7 +36,7 @@ def value(run: Path, place: str) -> str:
         if not isinstance(found, Mapping) or key not in found:
             raise ResultsError(f"the verdict on {claim} has no {' / '.join(keys)}: {key!r} is missing")
         found = found[key]
-    return str(as_rate(found) or short(found))
+    return str(as_estimate(found, Rate) or short(found))
 
 
 def counted(run: Path) -> str:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -17,8 +18,8 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ..evidence import AS_STATED, KINDS, Rate
-from .parameters import shown
+from ..evidence import AS_STATED, KINDS, Interval, Rate, write_whole
+from .parameters import ParameterError, shown
 
 ROOT = Path(__file__).resolve().parents[2]
 LEDGER = "ledger"  # holds what it collected from the others, nothing of its own
@@ -67,7 +68,8 @@ class Record(BaseModel):
     products: dict[str, str] = {}
 
 
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model", Results, Record)
+T = TypeVar("T", Rate, Interval)
 
 
 def read_results(run: Path, chapter: str) -> Results:
@@ -80,6 +82,11 @@ def read_record(run: Path, chapter: str) -> Record:
     return _read(run / "records" / f"{chapter}.json", Record, chapter)
 
 
+def write_table(path: Path, frame: pd.DataFrame) -> None:
+    """Write a frame as CSV, whole or not at all."""
+    write_whole(path, frame.to_csv(index=False, lineterminator="\n"))
+
+
 def read_table(run: Path, chapter: str, name: str) -> pd.DataFrame:
     """A chapter's table in a run, or :class:`ResultsError`."""
     path = run / "tables" / chapter / f"{name}.csv"
@@ -88,27 +95,56 @@ def read_table(run: Path, chapter: str, name: str) -> pd.DataFrame:
     except FileNotFoundError:
         raise _missing(path) from None
     except (ValueError, OSError) as error:
-        raise ResultsError(f"{os.path.relpath(path)} is not readable as CSV ({_line(error)})") from None
+        raise ResultsError(f"{os.path.relpath(path)} is not readable as CSV ({one_line(error)})") from None
 
 
 def _read(path: Path, model: type[Model], chapter: str) -> Model:
     where = os.path.relpath(path)
     try:
-        content = read_json(path)
-        found = model.model_validate(content)
+        found = model.model_validate(read_json(path))
     except FileNotFoundError:
         raise _missing(path) from None
     except ValidationError as error:
-        raise ResultsError(f"{where}: {first_error(error)}") from None
+        raise ResultsError(f"{where}: {one_line(error)}") from None
     except (ValueError, RecursionError) as error:
-        raise ResultsError(f"{where} is not readable as JSON ({_line(error)})") from None
-    if found.chapter != chapter:  # type: ignore[attr-defined]
-        raise ResultsError(f"{where} is of {found.chapter!r}")  # type: ignore[attr-defined]
+        raise ResultsError(f"{where} is not readable as JSON ({one_line(error)})") from None
+    if found.chapter != chapter:
+        raise ResultsError(f"{where} is of {found.chapter!r}")
     return found
 
 
-def first_error(error: ValidationError) -> str:
-    """What pydantic found first, in one sentence."""
+class _Loader(yaml.SafeLoader):
+    """Plain values only, no key twice, and numbers as people read them."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        twice = next((key for key in keys if isinstance(key, str) and keys.count(key) > 1), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice!r} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        if not re.fullmatch(r"[+-]?(0|[1-9][0-9]*)", node.value):  # to YAML 024 is 20, and 1:30 is 90
+            reason = f"a number must be plain digits, got {node.value}"
+            raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
+        return int(node.value)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+
+
+def read_yaml(path: Path) -> Any:
+    """Plain values from a YAML file. Nothing in it can run code: only the safe tags of YAML are read."""
+    try:
+        return _Loader(path.read_text(encoding="utf-8")).get_single_data()
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
+        raise ParameterError(f"not YAML ({one_line(error)})") from None
+
+
+def one_line(error: Exception) -> str:
+    """What an exception says, in one line and not a long one; of what pydantic found, the first."""
+    if not isinstance(error, ValidationError):
+        return " ".join(str(error).split())[:400]
     first = error.errors()[0]
     place = f"{', '.join(map(str, first['loc']))}: " if first["loc"] else ""
     given = "" if first["type"] in ("missing", "value_error", "extra_forbidden") else f", got {shown(first['input'])}"
@@ -131,20 +167,21 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text("utf-8"), parse_constant=finite, parse_float=finite, parse_int=finite)
 
 
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
-
-
 def printable(text: str) -> str:
     """Text that cannot speak to a terminal: whatever does not print is shown by its code."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
-def as_rate(value: Any) -> Rate | None:
-    """The rate that a results file holds as an object, or None for anything else."""
-    if not isinstance(value, Mapping) or set(value) != {field.name for field in fields(Rate)}:
+def as_estimate(value: Any, kind: type[T]) -> T | None:
+    """The rate or interval that a results file holds as an object of numbers, or None for anything else."""
+    if not isinstance(value, Mapping) or set(value) != {field.name for field in fields(kind)}:
         return None
-    return Rate(**value) if all(isinstance(item, int | float) for item in value.values()) else None
+    return kind(**value) if all(map(is_number, value.values())) else None
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number, which a truth value is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def chapters_of_the_book() -> list[str]:

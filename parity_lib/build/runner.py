@@ -51,25 +51,12 @@ class UnsoundError(RuntimeError):
 def run_notebook(
     notebook: Path, values: Mapping[str, Any], *, output: Path, build: Path, decide: bool = True, key: str = ""
 ) -> None:
-    """Execute a notebook with checked ``values`` and publish its page, results, tables and run record.
+    """Execute a notebook with checked ``values``; publish its page as ``output`` and the rest in folders of ``build``.
 
-    At the notebook's own default values, the size of the published book, a sentence that is not true is an error.
-
-    Parameters
-    ----------
-    output : Path
-        Where the executed notebook goes.
-    build : Path
-        Folder of ``results/``, ``tables/``, ``records/``, ``logs/`` and the scratch folder ``tmp/``.
-    decide : bool
-        Whether its verdicts count; if not, its claims are recorded as open.
-    key : str
-        What the run depends on, as :func:`parity_lib.build.workflow.key_of` has it; a run outside a book has none.
-
-    Raises
-    ------
-    RunError
-        The notebook failed; it and its traceback are in ``logs/``, nothing was published.
+    At the notebook's own default values, the size of the published book, a sentence that is not true is an error. Where
+    its verdicts do not count (``decide``), its claims are recorded as open. The ``key`` is what the run depends on, as
+    :func:`parity_lib.build.workflow.key_of` has it; a run outside a book has none. If the notebook fails, a
+    :class:`RunError`: it and its traceback are in ``logs/``, and nothing was published.
     """
     name, root, build = notebook.stem, notebook.resolve().parents[1], build.absolute()
     logs = build / "logs"
@@ -118,22 +105,20 @@ def clear_scratch(build: Path, name: str) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def caches(root: Path) -> dict[str, str]:
-    """Variables that keep what libraries would leave in the home below ``build/``, unless somebody has set them."""
-    return {name: os.environ.get(name) or str(root / "build" / folder) for name, folder in CACHES.items()}
+def variables(root: Path) -> dict[str, str]:
+    """What processes of the build inherit: this checkout's library, and caches below ``build/``, not in the home."""
+    path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+    caches = {name: os.environ.get(name) or str(root / "build" / folder) for name, folder in CACHES.items()}
+    return caches | {"PYTHONPATH": path}
 
 
 @contextmanager
 def _environment(root: Path, scratch: Path) -> Iterator[None]:
-    """What the kernel inherits: this checkout's library, one thread, caches and temporary files below ``build/``."""
+    """While this lasts, what the kernel is to inherit; besides, one thread, and temporary files in ``scratch``."""
     before, folder = dict(os.environ), tempfile.tempdir
     tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.update(
-        caches(root),
-        PYTHONHASHSEED="0",
-        PYTHONPATH=os.pathsep.join(filter(None, [str(root), before.get("PYTHONPATH")])),
-    )
+    os.environ.update(variables(root), PYTHONHASHSEED="0")
     try:
         yield
     finally:

@@ -19,8 +19,7 @@ import math
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,10 +28,12 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError,
 
 from ..evidence import rates, write_json, write_whole
 from .display import say
-from .parameters import ParameterError, unknown
-from .results import first_error, read_json
+from .parameters import about, require
+from .results import one_line, read_json, read_yaml, write_table
 from .runner import leave_with_parent
-from .workflow import BuildError, digest, executor, failures, find_root, library, locked, pick, read_yaml, snakemake
+from .workflow import (
+    BuildError, arrivals, digest, executor, find_root, library, locked, pick, snakemake
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,8 +77,7 @@ class Grid(BaseModel):
             if len(set(values)) < len(values):
                 raise ValueError(f"values must be distinct, got {values}")
         for recipe in self.recipe:
-            if recipe not in RECIPES:
-                raise ValueError(unknown("recipe", recipe, RECIPES))
+            require("recipe", recipe, RECIPES)
             if RECIPES[recipe].cube_share is not None and max(self.n) > 24:
                 raise ValueError(f"{recipe} trains on a share of the cube, which needs n <= 24, got {max(self.n)}")
         if min(self.k) > max(self.n):
@@ -116,14 +116,19 @@ class Outcome(BaseModel):
             raise ValueError(f"bits must be {k} distinct positions in 1..{n}")
         return self
 
+    def told(self, done: int, total: int) -> str:
+        """The line that says it is there."""
+        return f"{self.block.name}: {sum(self.committed)} of {len(self.committed)} (block {done} of {total})"
+
 
 def load_grid(root: Path, name: str) -> Grid:
     """The study called ``name``, after everything in it was checked."""
-    loaded = read_yaml(pick("study", name, (root / "studies").glob("*.yml")), f"study {name}")
-    try:
-        return Grid.model_validate(loaded)
-    except ValidationError as error:
-        raise ParameterError(f"study {name}: {first_error(error)}") from None
+    path = pick("study", name, (root / "studies").glob("*.yml"))
+    with about(f"study {name}"):
+        try:
+            return Grid.model_validate(read_yaml(path))
+        except ValidationError as error:
+            raise ValueError(one_line(error)) from None
 
 
 def run_block(block: Block, key: str = "") -> Outcome:
@@ -154,8 +159,7 @@ def read_block(folder: Path, block: Block) -> Outcome:
         if found.block != block:
             raise ValueError(f"it holds {found.block.name}")
     except (OSError, ValueError, RecursionError) as error:
-        reason = first_error(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
-        raise BuildError(f"{path.name} is not the outcome of its block ({reason})") from None
+        raise BuildError(f"{path.name} is not the outcome of its block ({one_line(error)})") from None
     return found
 
 
@@ -210,7 +214,7 @@ def in_jobs(blocks: Sequence[Block], seconds: float, least: int = 1) -> dict[str
 
 def run_study(root: Path, name: str, cores: int, cluster: Path | None = None) -> tuple[Path, Path, Path]:
     """Run the blocks that are missing, stale or spoilt, merge them all; the two tables (CSV) and the picture."""
-    grid = load_grid(root, name)
+    blocks = load_grid(root, name).blocks
     where = executor(cores, cluster)
     build = root / "build" / "studies" / name
     with locked(build, f"study {name!r}"):
@@ -219,7 +223,7 @@ def run_study(root: Path, name: str, cores: int, cluster: Path | None = None) ->
             for left in build.glob("**/.*.partial"):
                 left.unlink()
         key, missing = code_key(root), []
-        for block in grid.blocks.values():
+        for block in blocks.values():
             try:
                 sound = read_block(build / "blocks", block).key == key
             except BuildError:
@@ -228,17 +232,20 @@ def run_study(root: Path, name: str, cores: int, cluster: Path | None = None) ->
                 (build / "blocks" / f"{block.name}.json").unlink(missing_ok=True)
                 missing.append(block)
         jobs = in_jobs(missing, JOB_SECONDS["cluster"]) if cluster else in_jobs(missing, JOB_SECONDS["here"], cores)
-        there = len(grid.blocks) - len(missing)
+        there = f"{len(blocks)} blocks, {len(blocks) - len(missing)} of them there"
         plural = "job" if len(jobs) == 1 else "jobs"
-        say(f"{name}: {len(grid.blocks)} blocks, {there} of them there" + (f"; {len(jobs)} {plural}" if jobs else ""))
+        say(f"{name}: {there}" + (f"; {len(jobs)} {plural}" if jobs else ""))
         shutil.rmtree(build / "jobs", ignore_errors=True)
         write_json(build / "jobs.json", jobs)
         made = build / "rates.csv", build / "seeds.csv", build / "study.png"
         for path in made:
             path.unlink(missing_ok=True)
-        news = arrivals(build, missing, len(grid.blocks)) if cluster else None
-        if not snakemake(root / "studies" / "Snakefile", build, where, news):
-            raise BuildError(failures(build))
+
+        def told(block: str, left: int) -> str:
+            return read_block(build / "blocks", blocks[block]).told(len(blocks) - left, len(blocks))
+
+        news = arrivals([block.name for block in missing], told)
+        snakemake(root / "studies" / "Snakefile", build, where, news)
     return made
 
 
@@ -247,30 +254,12 @@ def code_key(root: Path) -> str:
     return digest(root, [*library(root, root / "parity_lib" / "training.py"), root / "constraints.txt"])
 
 
-def arrivals(build: Path, missing: Sequence[Block], total: int) -> Callable[[], Iterator[str]]:
-    """A function that says which blocks have come in since it was last asked."""
-    waiting = {block.name: block for block in missing}
-
-    def news() -> Iterator[str]:
-        for name in [name for name in waiting if (build / "blocks" / f"{name}.json").exists()]:
-            with suppress(BuildError):  # not yet whole, on a slow file system
-                found = read_block(build / "blocks", waiting[name])
-                del waiting[name]
-                yield _told(found, total - len(waiting), total)
-
-    return news
-
-
-def _told(found: Outcome, done: int, total: int) -> str:
-    return f"{found.block.name}: {sum(found.committed)} of {len(found.committed)} (block {done} of {total})"
-
-
 def _blocks_job(root: Path, grid: Grid, job: str, build: Path) -> None:
-    key = code_key(root)
+    key, blocks, folder = code_key(root), grid.blocks, build / "blocks"
     for name in read_json(build / "jobs.json")[job]:
-        outcome = run_block(grid.blocks[name], key)
-        write_json(build / "blocks" / f"{name}.json", outcome.model_dump())
-        say(_told(outcome, len(list((build / "blocks").glob("n*.json"))), len(grid.blocks)))
+        outcome = run_block(blocks[name], key)
+        write_json(folder / f"{name}.json", outcome.model_dump())
+        say(outcome.told(len(list(folder.glob("n*.json"))), len(blocks)))
 
 
 def _merge_job(grid: Grid, build: Path) -> None:
@@ -278,9 +267,8 @@ def _merge_job(grid: Grid, build: Path) -> None:
     picture = build / ".study.png.partial"
     draw(merged).savefig(picture, format="png")
     picture.replace(build / "study.png")
-    write_whole(build / "seeds.csv", merged.to_csv(index=False, lineterminator="\n"))
-    found = rates(merged, ["recipe", "k", "n"])
-    write_whole(build / "rates.csv", found.to_csv(index=False, lineterminator="\n"))
+    write_table(build / "seeds.csv", merged)
+    write_table(build / "rates.csv", rates(merged, ["recipe", "k", "n"]))
 
 
 def main() -> int:

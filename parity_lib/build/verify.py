@@ -12,15 +12,16 @@ A chapter is compared if it ran with the parameters of the reference; with other
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..evidence import Rate, rate
-from .results import LEDGER, Record, ResultsError, as_rate, checksum, printable, read_record, read_results, read_table
+from ..evidence import Interval, Rate, rate
+from .results import LEDGER, Record, ResultsError, as_estimate, checksum, is_number, printable
+from .results import read_record, read_results, read_table
 
 TOLERANCE = 1e-6  # what another order of summation moves after hundreds of updates
 ROUNDING = 1e-12  # below this, a float64 result of terms near one is noise
@@ -48,11 +49,13 @@ def verify(run: Path, reference: Path, chapters: Iterable[str] | None = None) ->
     if not expected:
         raise ResultsError(f"there are no results in {os.path.relpath(reference)} to compare with")
     columns = ["chapter", "value", "status", "found", "expected"]
-    rows = [
-        {column: printable(({"chapter": name} | row)[column]) for column in columns}
-        for name in names
-        for row in (_compare(run, reference, name) if name in expected else _uncompared(run, name, "no reference"))
-    ]
+    rows = []
+    for name in names:
+        made = _compare(run, reference, name) if name in expected else _uncompared(run, name, "no reference")
+        try:
+            rows += [{column: printable(({"chapter": name} | row)[column]) for column in columns} for row in made]
+        except RecursionError:  # where the parser of JSON takes what we cannot walk
+            raise ResultsError(f"the results of {name} cannot be compared: they are nested too deeply") from None
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -112,11 +115,8 @@ def leaves(run: Path, name: str, leave_out: Iterable[str] = ()) -> Iterator[tupl
 
 
 def _walk(value: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    found = as_rate(value)
-    interval = isinstance(value, Mapping) and set(value) == {"value", "low", "high"}
-    if interval and all(_is_number(part) for part in value.values()):
-        yield place, value
-    elif found is None and isinstance(value, dict | list):
+    found = as_estimate(value, Rate) or as_estimate(value, Interval)
+    if found is None and isinstance(value, dict | list):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _walk(item, (*place, str(key)))
     else:
@@ -132,11 +132,9 @@ def _status(found: Any, expected: Any, exact: bool) -> str:
     if columns:
         return _columns(found, expected)
     alike = False
-    if isinstance(found, Rate) and isinstance(expected, Rate):
-        alike = found.overlaps(expected)
-    elif isinstance(found, Mapping) and isinstance(expected, Mapping):
-        alike = found["low"] <= expected["high"] and expected["low"] <= found["high"]
-    elif _is_number(found) and _is_number(expected):
+    if isinstance(found, Rate | Interval) and type(found) is type(expected):
+        alike = found.low <= expected.high and expected.low <= found.high
+    elif is_number(found) and is_number(expected):
         if math.isclose(found, expected, rel_tol=TOLERANCE, abs_tol=ROUNDING):
             return "same"
         alike = math.isclose(found, expected, rel_tol=ALIKE)
@@ -155,16 +153,12 @@ def _columns(found: pd.Series, expected: pd.Series) -> str:
     return "alike" if ks_2samp(found.dropna(), expected.dropna()).pvalue > CHANCE else "differs"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _shown(value: Any) -> str:
     if isinstance(value, pd.Series):
         numbers = value.dtype.kind in "if" and len(value)
         return f"{len(value)} values" + (f", median {value.median():.6g}" if numbers else "")
-    if isinstance(value, Mapping):
-        value = f"{value['value']:.6g} [{value['low']:.3g}, {value['high']:.3g}]"
+    if isinstance(value, Interval):
+        value = f"{value.value:.6g} [{value.low:.3g}, {value.high:.3g}]"
     return (f"{value:.10g}" if isinstance(value, float) else str(value))[:200]
 
 

@@ -6,8 +6,6 @@ Snakemake (see ``Snakefile``) then makes what is not there, here or on a cluster
 releases when the build dies keeps two builds apart. Everything generated lies below ``build/<profile>/``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -30,9 +28,9 @@ import yaml
 from ..evidence import write_json
 from .display import say
 from .display import shown as progress_of
-from .parameters import ParameterError, check_parameters, load_notebook, shown, unknown
-from .results import LEDGER, ResultsError, checksum, read_json, read_record
-from .runner import caches, plain
+from .parameters import ParameterError, about, check_parameters, load_notebook, require, shown
+from .results import LEDGER, ResultsError, checksum, read_json, read_record, read_yaml
+from .runner import plain, variables
 
 VANISHED = "its job ended and left no reason; most often that is a kill, for want of memory or time"
 NAME = re.compile(r"[A-Za-z0-9][\w-]*")
@@ -66,71 +64,35 @@ def find_notebook(root: Path, name: str) -> Path:
 def load_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     """``{notebook: {parameter: value}}`` of a profile, names checked, values as YAML gave them."""
     path = pick("profile", profile, (root / "profiles").glob("*.yml"))
-    if profile.lower() in RESERVED:
-        raise ParameterError(f"profile {profile}: build/{profile} is for something else, choose another name")
-    loaded = read_yaml(path, f"profile {profile}")
-    runs = loaded.get("runs") if isinstance(loaded, dict) else None
-    if not isinstance(runs, dict) or not runs:
-        raise ParameterError(f"profile {profile}: it must map 'runs' to notebooks, got {shown(loaded)}")
-    for name, overrides in runs.items():
-        try:
+    with about(f"profile {profile}"):
+        if profile.lower() in RESERVED:
+            raise ValueError(f"build/{profile} is for something else, choose another name")
+        loaded = read_yaml(path)
+        runs = loaded.get("runs") if isinstance(loaded, dict) else None
+        if not isinstance(runs, dict) or not runs:
+            raise ValueError(f"it must map 'runs' to notebooks, got {shown(loaded)}")
+        for name, overrides in runs.items():
             find_notebook(root, str(name))
-        except ParameterError as error:
-            raise ParameterError(f"profile {profile}: {error}") from None
-        if not isinstance(overrides, dict):
-            reason = f"{name} must map parameters to values, {{}} for none, got {shown(overrides)}"
-            raise ParameterError(f"profile {profile}: {reason}")
+            if not isinstance(overrides, dict):
+                raise ValueError(f"{name} must map parameters to values, {{}} for none, got {shown(overrides)}")
     return runs
 
 
 def check_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
     """The values of every parameter of every notebook of a profile; it must name all chapters of the book."""
     runs = load_profile(root, profile)
-    wanted = [Path(page).name for page in contents(root) if page.startswith("notebooks/")]
-    missing = [name for name in wanted if name not in runs]
-    if missing:
-        raise ParameterError(f"profile {profile}: it must name every chapter of the book, not without {missing[0]}")
-    try:
+    with about(f"profile {profile}"):
+        for page in contents(root):
+            if page.startswith("notebooks/") and Path(page).name not in runs:
+                raise ValueError(f"it must name every chapter of the book, not without {Path(page).name}")
         return {name: check_parameters(find_notebook(root, name), overrides) for name, overrides in runs.items()}
-    except ParameterError as error:
-        raise ParameterError(f"profile {profile}: {error}") from None
 
 
 def pick(kind: str, name: str, candidates: Iterable[Path]) -> Path:
     """The file called ``name``, one of those that are there: a name is never read as a path."""
     known = {path.stem: path for path in sorted(candidates) if path.is_file() and NAME.fullmatch(path.stem)}
-    if name not in known:
-        raise ParameterError(unknown(kind, name, known))
+    require(kind, name, known)
     return known[name]
-
-
-class _Loader(yaml.SafeLoader):
-    """Plain values only, no key twice, and numbers as people read them."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        twice = next((key for key in keys if isinstance(key, str) and keys.count(key) > 1), None)
-        if twice is not None:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {twice!r} stands twice", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        if not re.fullmatch(r"[+-]?(0|[1-9][0-9]*)", node.value):  # to YAML 024 is 20, and 1:30 is 90
-            reason = f"a number must be plain digits, got {node.value}"
-            raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
-        return int(node.value)
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
-
-
-def read_yaml(path: Path, what: str) -> Any:
-    """Plain values from a YAML file. Nothing in it can run code: only the safe tags of YAML are read."""
-    try:
-        return _Loader(path.read_text(encoding="utf-8")).get_single_data()
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
-        reason = " ".join(str(error).split())
-        raise ParameterError(f"{what}: not YAML ({reason})") from None
 
 
 def library(root: Path, source: Path) -> list[Path]:
@@ -163,9 +125,14 @@ def digest(root: Path, files: Iterable[Path], *more: Any) -> str:
 def key_of(root: Path, notebook: Path, values: Mapping[str, Any], build: Path) -> str:
     """What a run depends on: the notebook, the code that it reaches, its parameters and the pinned versions."""
     files = [root / "notebooks" / notebook.name, root / "constraints.txt", *library(root, notebook)]
+    folders = sorted({path.parent for path in files[2:]})
+    files += [page for folder in folders for page in sorted(folder.glob("*.html"))]  # what modules read beside them
     if root / "parity_lib" / "build" / "claims.py" in files:
         files.append(root / "book" / "claims.yml")
+    if root / "parity_lib" / "chapters" / "sensitivity.py" in files:
+        files += sorted((root / "reference" / "studies").glob("*.csv"))
     if notebook.stem == LEDGER:
+        files += sorted((root / "notebooks").glob("*.ipynb"))  # it shows their titles
         files += sorted(path for path in (build / "results").glob("*.json") if path.stem != LEDGER)
     return digest(root, files, dict(values))
 
@@ -219,7 +186,7 @@ def _stale_chapter(root: Path, name: str, values: Mapping[str, Any], build: Path
 
 def pages_key(root: Path, chapters: Iterable[str], build: Path) -> str:
     """What the pages depend on: their sources, the code (for the pages of the library) and the runs."""
-    code = sorted(path for path in (root / "parity_lib").rglob("*.py"))
+    code = sorted(path for kind in ("*.py", "*.html") for path in (root / "parity_lib").rglob(kind))
     records = [build / "records" / f"{name}.json" for name in chapters]
     return digest(root, [*(root / page for page in pages(root)), *code, root / "constraints.txt", *records])
 
@@ -227,18 +194,8 @@ def pages_key(root: Path, chapters: Iterable[str], build: Path) -> str:
 def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None) -> Path:
     """Bring ``build/<profile>`` up to date and return the index page.
 
-    Only what changed is run. A build that was killed is resumed by calling this again.
-
-    Parameters
-    ----------
-    root : Path
-        The checkout.
-    profile : str
-        One of ``profiles/``.
-    cores : int
-        How many notebooks may run at once on this machine.
-    cluster : Path or None
-        A folder with Snakemake's ``config.yaml`` for a scheduler, which then takes the place of ``cores``.
+    Only what changed is run, ``cores`` notebooks at once on this machine, or as jobs of the scheduler that
+    ``cluster/config.yaml`` describes. A build that was killed is resumed by calling this again.
     """
     values = check_profile(root, profile)
     where = executor(cores, cluster)
@@ -249,19 +206,21 @@ def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None
         reasons = stale(root, values, build)
         if not reasons:
             return build / "html" / "index.html"
-        for name in reasons:
+        missing = [name for name in reasons if name]
+        for name in missing:
             (build / "records" / f"{name}.json").unlink(missing_ok=True)
         (build / "html.json").unlink(missing_ok=True)
         (build / "logs" / "book.log").unlink(missing_ok=True)
-        finished = False
+
+        def told(name: str, left: int) -> str:
+            done = f"{len(missing) - left} of {len(missing)}"
+            return f"{name}: done in {read_record(build, name).seconds:.1f} s, {done}"
+
         try:
-            news = arrivals(build, values) if cluster else None
-            finished = snakemake(root / "Snakefile", build, where, news)
-        finally:
-            if not finished:
-                _set_aside(build / "html", build / "html.previous")
-        if not finished:
-            raise BuildError(failures(build))
+            snakemake(root / "Snakefile", build, where, arrivals(missing, told))
+        except BaseException:
+            _set_aside(build)
+            raise
         shutil.rmtree(build / "html.previous", ignore_errors=True)
     return build / "html" / "index.html"
 
@@ -290,7 +249,8 @@ def executor(cores: int, cluster: Path | None) -> list[str]:
         return ["--cores", str(cores)]
     if not (cluster / "config.yaml").is_file():
         raise ParameterError(f"--cluster must be a folder with Snakemake's config.yaml for a scheduler, got {cluster}")
-    described = read_yaml(cluster / "config.yaml", f"{cluster / 'config.yaml'}")
+    with about(f"{cluster / 'config.yaml'}"):
+        described = read_yaml(cluster / "config.yaml")
     name = described.get("executor") if isinstance(described, dict) else None
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
         raise ParameterError(f"{cluster / 'config.yaml'} must name an executor, such as slurm, got {shown(name)}")
@@ -304,57 +264,55 @@ def shortest_first(root: Path, runs: Iterable[str]) -> list[str]:
     """The chapters by how long they took in the reference run; those that are not in it come last."""
     seconds = dict.fromkeys(runs, math.inf)
     for name in seconds:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            text = (root / "reference" / "records" / f"{name}.json").read_text(encoding="utf-8")
-            seconds[name] = float(json.loads(text)["seconds"])
+        with suppress(ResultsError):
+            seconds[name] = read_record(root / "reference", name).seconds
     return sorted(seconds, key=lambda name: seconds[name])
 
 
-def snakemake(snakefile: Path, build: Path, where: list[str], news: Callable[[], Iterable[str]] | None = None) -> bool:
+def snakemake(snakefile: Path, build: Path, where: list[str], news: Callable[[], Iterable[str]]) -> None:
     """Make what is not there; jobs speak for themselves, Snakemake's own talk goes to a log.
 
     On a cluster jobs speak into the scheduler's logs: there ``news`` says now and then what has arrived.
     """
+    here = "--cores" in where
     shutil.rmtree(build / ".snakemake", ignore_errors=True)  # its bookkeeping: what is there, is whole
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--directory", str(build)]
     command += ["--nolock", "--drop-metadata", "--rerun-triggers", "input", "--keep-going", *where]
-    root = find_root(snakefile.parent)
-    path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | caches(root) | {"PYTHONPATH": path, "PARITY_LEAVE_WITH_PARENT": "1"}
-    if "--cores" in where:  # here, and not on nodes with disks of their own: what a kill leaves, the next build clears
+    environment = os.environ | variables(find_root(snakefile.parent)) | {"PARITY_LEAVE_WITH_PARENT": "1"}
+    if here:  # and not on nodes with disks of their own: what a kill leaves, the next build clears
         (build / "tmp").mkdir(exist_ok=True)
         environment["TMPDIR"] = str(build / "tmp")
-    with (build / "logs" / "snakemake.log").open("w") as log, progress_of(build / "tmp", news=news):
+    with (build / "logs" / "snakemake.log").open("w") as log, progress_of(build / "tmp", news=tuple if here else news):
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
         assert process.stdout is not None
         for line in process.stdout:
             say(line.rstrip("\n"))
-        finished = process.wait() == 0
-    if "--cores" in where:
+        status = process.wait()
+    if here:
         shutil.rmtree(build / "tmp", ignore_errors=True)
-    return finished
+    if status != 0:
+        raise BuildError(failures(build))
 
 
-def arrivals(build: Path, chapters: Iterable[str]) -> Callable[[], Iterator[str]]:
-    """A function that says which chapters have come in since it was last asked."""
-    waiting = {name for name in chapters if not (build / "records" / f"{name}.json").exists()}
-    total = len(waiting)
+def arrivals(awaited: Iterable[str], tell: Callable[[str, int], str]) -> Callable[[], Iterator[str]]:
+    """A function that tells what has come in since it was last asked: ``tell(name, how many are still awaited)``."""
+    waiting = list(awaited)
 
     def news() -> Iterator[str]:
-        for name in sorted(waiting):
-            with suppress(ResultsError):  # it is not there, or not yet whole on a slow file system
-                seconds = read_record(build, name).seconds
-                waiting.discard(name)
-                yield f"{name}: done in {seconds:.1f} s, {total - len(waiting)} of {total}"
+        for name in tuple(waiting):
+            with suppress(ResultsError, BuildError):  # it is not there, or not yet whole on a slow file system
+                told = tell(name, len(waiting) - 1)
+                waiting.remove(name)
+                yield told
 
     return news
 
 
-def _set_aside(html: Path, previous: Path) -> None:
+def _set_aside(build: Path) -> None:
     """Keep an older book, but not where it could pass for the one that was asked for."""
-    if html.exists():
-        shutil.rmtree(previous, ignore_errors=True)
-        html.rename(previous)
+    if (build / "html").exists():
+        shutil.rmtree(build / "html.previous", ignore_errors=True)
+        (build / "html").rename(build / "html.previous")
 
 
 def failures(build: Path) -> str:
@@ -402,7 +360,7 @@ def render(root: Path, build: Path) -> int:
     command += ["--path-output", str(build), "-W", "-n", "--keep-going"]
     log = build / "logs" / "book.log"
     with log.open("w") as stream:
-        done = subprocess.run(command, env=os.environ | caches(root), stdout=stream, stderr=subprocess.STDOUT)
+        done = subprocess.run(command, env=os.environ | variables(root), stdout=stream, stderr=subprocess.STDOUT)
     text = plain(log.read_text(encoding="utf-8")).replace(f"{build / 'src'}{os.sep}", "")
     log.write_text(text, encoding="utf-8")
     html = build / "_build" / "html"
@@ -413,7 +371,7 @@ def render(root: Path, build: Path) -> int:
         say("\n".join(complaints[:10]))
         return 1
     files = {str(path.relative_to(html)): checksum(path) for path in sorted(html.rglob("*")) if path.is_file()}
-    _set_aside(build / "html", build / "html.previous")  # a book is there as a whole or not at all
+    _set_aside(build)  # a book is there as a whole or not at all
     html.rename(build / "html")
     shutil.rmtree(build / "_build")
     write_json(build / "html.json", {"key": key, "files": files})

@@ -16,6 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ..checks import known
 from ..task import Parity, binary_digits
 
 MOST_BITS = 20  # 2^20 values are a moment and 8 MB; each further bit doubles both
@@ -44,11 +45,6 @@ def mean(x: Tensor) -> Tensor:
     return x.sum(-1) / x.shape[-1]
 
 
-def xor(x: Tensor) -> Tensor:
-    """1 if the first two bits differ; average sensitivity 2."""
-    return parity(x[..., :2])
-
-
 def inner_product(x: Tensor) -> Tensor:
     """The parity of x1 x2, x3 x4, ...; average sensitivity n/2 for even n, all of it nonlinear."""
     return parity(x[..., 0:-1:2] * x[..., 1::2])
@@ -71,13 +67,12 @@ def k_parity(task: Parity) -> Function:
 
 def random_function(n: int, generator: torch.Generator) -> Function:
     """A truth table of 2^n independent fair bits; average sensitivity about n/2."""
-    table = torch.randint(2, (2 ** _checked(n),), generator=generator)
-    return from_table(table)
+    return from_table(torch.randint(2, (2 ** _checked(n),), generator=generator))
 
 
 def from_table(table: Tensor) -> Function:
     """The function with the values ``table`` (2^n,), in the order of :func:`cube`."""
-    return lambda x: table[_codes(x)].to(x.dtype)
+    return lambda x: table[(x.long() * 2 ** torch.arange(x.shape[-1])).sum(-1)].to(x.dtype)
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -85,7 +80,6 @@ FUNCTIONS: dict[str, Function] = {
     "FIRST": first,
     "MEAN": mean,
     "MAJORITY": majority,
-    "XOR": xor,
     "INNER PRODUCT": inner_product,
     "MOD 3": multiple_of_three,
     "PARITY + AND": parity_and,
@@ -95,9 +89,7 @@ EASY = ("FIRST", "MEAN", "MAJORITY")
 
 def find_function(name: str) -> Function:
     """The function called ``name``."""
-    if name not in FUNCTIONS:
-        raise ValueError(f"unknown function {name!r}; known: {', '.join(FUNCTIONS)}")
-    return FUNCTIONS[name]
+    return FUNCTIONS[known(name, FUNCTIONS, f"function {name!r}")]
 
 
 def cube(n: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -136,11 +128,6 @@ def average_sensitivity(values: Tensor) -> Tensor:
     r""":math:`\mathrm{as}(f) = \sum_k k\, W_k` of signed values: (..., 2^n) -> (...)."""
     weights = fourier_weights(values)
     return weights @ torch.arange(weights.shape[-1], dtype=weights.dtype)
-
-
-def _codes(x: Tensor) -> Tensor:
-    places = 2 ** torch.arange(x.shape[-1])
-    return (x.long() * places).sum(-1)
 
 
 def _bits_of(values: Tensor) -> int:

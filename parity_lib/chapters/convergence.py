@@ -11,29 +11,27 @@ are those of s. The lemmas are in :mod:`parity_lib.chapters.lemmas`, a proof of 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from ..attention import (
-    angle_to_position,
-    position_weights,
-    positional_code,
-    soft_attention,
-)
-from ..evidence import Rate, Verdict, rate
+from ..attention import angle_to_position, position_weights, positional_code, soft_attention
+from ..evidence import Rate, Verdict, rate, tell
+from ..kernels import fused
 from ..progress import track
 from ..recipes import RECIPES, Recipe, budget
 from ..risk import PopulationRisk, SeriesRisk, aligned_hard_risk
 from ..sampled_heads import SampledAttentionRisk
+from ..series import trigonometric_sums
 from ..task import Parity
 from ..training import committed, initial_directions, one_thread_per_process, train
+from . import convergence_kernel
 from .certificate import TRAPS, certify
-from .lemmas import gradient, hessians
-from .robustness import mixed_sets
+from .lemmas import gradient, hessians, spread_bits
+from .robustness import mixed_sets, success
 from .store import kept
 
 SOLVED = 0.75
@@ -59,9 +57,9 @@ class Setting:
 
     def recipe(self, accuracy: float, frames: int = 8) -> Recipe:
         """The stated recipe with these constants."""
-        changes: dict[str, Any] = {"smoothing": self.smoothing, "temperature": self.c1, "accuracy": accuracy}
-        changes |= {"learning_rate": self.step * (self.c1 / self.n) ** 2} | budget(self.updates, frames)
-        return replace(RECIPES["theory"], **changes)
+        changes = budget(self.updates, frames) | {"smoothing": self.smoothing, "temperature": self.c1}
+        rate = self.step * (self.c1 / self.n) ** 2
+        return replace(RECIPES["theory"], learning_rate=rate, accuracy=accuracy, **changes)
 
 
 # The map
@@ -69,13 +67,31 @@ class Setting:
 
 def descend(risk: SeriesRisk, start: Tensor, step: Tensor, updates: int, frames: int = 8) -> Tensor:
     """Plain gradient descent in s with a step for every row, (rows,): places at equal intervals, (frames + 1, ...)."""
-    at, places = start.clone(), [start.clone()]
+    label_free, parity = risk.series.label_free[1:], risk.series.parity[1:]
+    code, bits = positional_code(risk.n) / risk.temperature, risk.bits(start.shape[:1], start.device)
+    half, frames = math.pi / risk.series.period, min(frames, updates)
     with one_thread_per_process():
-        for update in range(1, updates + 1):
-            at -= step.reshape(-1, 1, 1) * risk.value_and_gradient(at)[1]
-            if update * frames // updates > (update - 1) * frames // updates:
-                places.append(at.clone())
-    return torch.stack(places)
+        return descent(start, bits, step, code, half, label_free, parity, updates, frames)[0]
+
+
+@fused(convergence_kernel.descent)
+def descent(
+    start: Tensor, bits: Tensor, step: Tensor, code: Tensor, half: float, label_free: Tensor, parity: Tensor,
+    updates: int, frames: int,
+) -> tuple[Tensor]:  # fmt: skip
+    r"""The updates :math:`s \leftarrow s - \eta \nabla R(s)` of as many heads as bits, on the series of the exact risk.
+
+    Start (rows, k, 2), bits from 0 (rows, k), steps (rows,), the positional code (n, 2), and what
+    :func:`parity_lib.series.trigonometric_sums` takes -> ((frames + 1, rows, k, 2),).
+    """
+    at, places = start.clone(), [start.clone()]
+    for update in range(1, updates + 1):
+        attention = torch.softmax(at @ code.T, -1)
+        slope = trigonometric_sums(attention.sum(1), bits, half, label_free, parity)[1].unsqueeze(1)
+        at -= step.reshape(-1, 1, 1) * ((attention * (slope - (attention * slope).sum(-1, keepdim=True))) @ code)
+        if update * frames // updates > (update - 1) * frames // updates:
+            places.append(at.clone())
+    return (torch.stack(places),)
 
 
 def stability(risk: SeriesRisk, places: Tensor, step: Tensor) -> Tensor:
@@ -125,10 +141,8 @@ def success_map(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFr
     stacks: dict[tuple[object, ...], list[Setting]] = {}
     for one in dict.fromkeys(settings):
         stacks.setdefault((one.n, one.k, one.smoothing, one.updates), []).append(one)
-    done = track(len(stacks), "map")
-    return pd.concat(
-        [trials(stack, pairs, seed) for stack, _ in zip(stacks.values(), done, strict=True)], ignore_index=True
-    )
+    parts = [trials(stack, pairs, seed) for stack, _ in zip(stacks.values(), track(len(stacks), "map"), strict=True)]
+    return pd.concat(parts, ignore_index=True)
 
 
 def grid(
@@ -139,13 +153,39 @@ def grid(
     return across + [Setting(n, k, b, 1.0, step, updates) for k in ks for b in smoothings for step in steps[1:]]
 
 
-def window(lengths: Sequence[int], smoothings: Sequence[float], k: int, step: float, updates: int) -> list[Setting]:
-    """Smoothing by n; the step grows like n, since the risk bends less the more positions share a head.
+def window_settings(
+    lengths: Sequence[int], smoothings: Sequence[float], updates: int, four_updates: int
+) -> list[Setting]:
+    """Smoothing by n for one to four bits; from three bits on only smoothings of one half or more, as in the map.
 
-    ``updates`` are those for up to 20 positions; beyond, they grow like n², since the signal fades.
+    The step grows like n, since the risk bends less the more positions share a head. ``updates`` are those for up to
+    20 positions; beyond, they grow like n², since the signal fades. Four bits have longer steps and ``four_updates``.
     """
-    enough = {n: round(updates * max(1.0, (n / 20) ** 2)) for n in lengths}
-    return [Setting(n, k, b, 1.0, step * n / 20, enough[n]) for n in lengths for b in smoothings]
+    found = []
+    for k, n, b in product((1, 2, 3, 4), lengths, smoothings):
+        step, made = (20.0, four_updates) if k == 4 else (8.0, updates)
+        if k < 3 or b >= 0.5:
+            found.append(Setting(n, k, b, 1.0, step * n / 20, round(made * max(1.0, (n / 20) ** 2))))
+    return found
+
+
+def windows(found: pd.DataFrame) -> pd.DataFrame:
+    """The smoothings at which at least half of the pairs are solved, from ``low`` to ``high``, nan if there is none.
+
+    A row for every ``k``, ``n`` and with or without ``neighbours``; ``best`` is the largest share solved, ``solved``
+    pairs of ``pairs``, at the smoothing ``at``; ``calm`` the share of its runs whose steps stay below the limit of
+    stability.
+    """
+    rows = []
+    for (k, near, n), part in found.groupby(["k", "neighbours", "n"]):
+        cells = with_calm(part).groupby("smoothing")[["solved", "calm"]].mean()
+        share, at = cells["solved"], cells["solved"].idxmax()
+        open_at = share.index[share >= 0.5]
+        solved = part.loc[part["smoothing"] == at, "solved"]
+        rows.append({"k": k, "neighbours": near, "n": n, "low": open_at.min(), "high": open_at.max(), "at": at,
+                     "best": share[at], "solved": int(solved.sum()), "pairs": len(solved),
+                     "calm": cells.loc[at, "calm"]})  # fmt: skip
+    return pd.DataFrame(rows)
 
 
 KEYS = ["n", "k", "smoothing", "c1", "step", "updates"]
@@ -165,13 +205,18 @@ def closer(found: pd.DataFrame) -> list[Setting]:
     near = [one for one in best_settings(found) if 0 < share[one.k] < 1]
     return [
         replace(one, smoothing=round(factor * one.smoothing, 4), step=step, updates=4 * one.updates)
-        for one in near for factor in (0.8, 1.0, 1.25) for step in (one.step / 2, one.step)
+        for one in near for factor in (0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25) for step in (one.step / 2, one.step)
     ]  # fmt: skip
 
 
 def confirm(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
     """The chosen settings again on fresh pairs, with a finer series of the risk."""
     return pd.concat([trials([setting], pairs, seed, 3e-4) for setting in settings], ignore_index=True)
+
+
+def with_calm(found: pd.DataFrame) -> pd.DataFrame:
+    """The runs with a column ``calm``: whether their steps stay below the limit of stability."""
+    return found.assign(calm=found["stability"] < 1)
 
 
 def steady(found: pd.DataFrame, least_k: int) -> pd.DataFrame:
@@ -260,14 +305,13 @@ def how_it_ended(found: pd.DataFrame) -> np.ndarray:
 
 def lost(found: pd.DataFrame, *ends: str) -> Rate:
     """How many of the runs that are not solved ended in one of these ways."""
-    failed = found[~found["solved"]]
-    return rate(failed["end"].isin(ends)) if len(failed) else Rate(0, 0, 0.0, 1.0)
+    return success(found.assign(lost=found["end"].isin(ends)), "lost", solved=False)
 
 
 def blind_traps(found: pd.DataFrame) -> Rate:
     """How many of the traps are resting places of the label-free part alone, so that the signal has no say there."""
     traps = found[found["end"].isin(["sharp trap", "soft trap"])]
-    return rate(traps["blind_pull"] < 1e-6) if len(traps) else Rate(0, 0, 0.0, 1.0)
+    return success(traps.assign(blind=traps["blind_pull"] < 1e-6), "blind")
 
 
 def ends(found: pd.DataFrame) -> pd.DataFrame:
@@ -290,7 +334,7 @@ def uniform_bend(n: int, k: int, smoothing: float) -> float:
 
 def uniform_bends(ns: Sequence[int], ks: Sequence[int], smoothings: Sequence[float]) -> pd.DataFrame:
     """:func:`uniform_bend` over n, k and smoothing: columns ``n``, ``k``, ``smoothing``, ``bend``."""
-    rows = [(n, k, b, uniform_bend(n, k, b)) for n in ns for k in ks for b in smoothings]
+    rows = [(*place, uniform_bend(*place)) for place in product(ns, ks, smoothings)]
     return pd.DataFrame(rows, columns=["n", "k", "smoothing", "bend"])
 
 
@@ -302,9 +346,8 @@ def forces(settings: list[Setting], pairs: int, seed: int) -> pd.DataFrame:
         tasks = mixed_sets(setting.n, setting.k, 2 * pairs, seed)[::2]  # without neighbours
         seeds, step = range(seed, seed + pairs), torch.full((pairs,), setting.step)
         risk = PopulationRisk(tasks, "squared_hinge", 1.0, setting.smoothing, accuracy=1e-4)
-        places = descend(
-            risk, initial_directions(seeds, setting.k) * setting.n / setting.c1, step, setting.updates, 100
-        )
+        start = initial_directions(seeds, setting.k) * setting.n / setting.c1
+        places = descend(risk, start, step, setting.updates, 100)
         for name, part in zip(("label-free", "parity signal"), risk.forces(), strict=True):
             for frame, heads in enumerate(places):
                 columns = {"smoothing": setting.smoothing, "k": setting.k, "seed": seeds, "force": name,
@@ -321,15 +364,14 @@ def first_forces(lengths: list[int], starts: int, smoothing: float = 1e-2) -> pd
     Columns ``n``, ``temperature`` ("1/n" or "1"), ``seed``, ``force``, ``size`` (nan below 1e-150).
     """
     parts, heads = [], initial_directions(range(starts), 3)
-    for n in lengths:
-        task = Parity(n, [1 + i * n // 3 for i in range(3)])
-        for name, temperature in (("1/n", 1 / n), ("1", 1.0)):
-            risk = PopulationRisk(task, "squared_hinge", temperature, smoothing, accuracy=1e-4)
-            for force, part in zip(("label-free", "parity signal"), risk.forces(), strict=True):
-                size = temperature * gradient(part, heads).flatten(1).norm(dim=1)
-                size[size < 1e-150] = math.nan
-                columns = {"n": n, "temperature": name, "seed": range(starts), "force": force, "size": size}
-                parts.append(pd.DataFrame(columns))
+    for n, name in product(lengths, ("1/n", "1")):
+        temperature = 1 / n if name == "1/n" else 1.0
+        risk = PopulationRisk(spread_bits(n, 3), "squared_hinge", temperature, smoothing, accuracy=1e-4)
+        for force, part in zip(("label-free", "parity signal"), risk.forces(), strict=True):
+            size = temperature * gradient(part, heads).flatten(1).norm(dim=1)
+            size[size < 1e-150] = math.nan
+            columns = {"n": n, "temperature": name, "seed": range(starts), "force": force, "size": size}
+            parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -510,17 +552,15 @@ def certificate_table(found: pd.DataFrame) -> pd.DataFrame:
         trap = TRAPS[r.trap]
         centre = [f"({sine}, {cosine})" for sine, cosine in trap.centre] + [""] * (int(found["k"].max()) - int(r.k))
         heads = {f"head {i}, a/τ": place for i, place in enumerate(centre, 1)}
+        size = 10.0 ** math.floor(math.log10(r.chance))
         columns[f"n = {r.n}, B = {{{r.bits.replace(' ', ', ')}}}"] = {
             "smoothing b": trap.smoothing, "c1": trap.c1, **heads, "radius of the ball": trap.radius,
             "risk in the ball": f"{r.risk_low:.4f} to {r.risk_high:.4f}",
             "curvature": f"{r.curvature_low:.4f} to {r.curvature_high:.4f}",
             "gradient at the centre": f"below {np.ceil(1e16 * r.gradient):.0f}·10⁻¹⁶", "steps up to": f"{r.step:.2f}",
-            "chance of a start in it": f"above 10{format(math.floor(math.log10(r.chance))).translate(RAISED)}",
+            "chance of a start in it": tell("above {size:power}", holds=True, size=size).text,
         }  # fmt: skip
     return pd.DataFrame(columns).rename_axis("").reset_index()
-
-
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def map_table(found: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
@@ -552,29 +592,51 @@ def judge_traps(certificates: pd.DataFrame) -> Verdict:
     return Verdict("fails", "certified", numbers, instead)
 
 
-def judge_convergence(confirmed: pd.DataFrame, threshold: float = 0.5) -> Verdict:
-    """Theorem 5's convergence for every k, from :func:`confirm`."""
-    found = {int(k): rate(part["solved"]) for k, part in confirmed.groupby("k")}
-    passing = [k for k, share in found.items() if share.low > threshold]
-    numbers = {f"k = {k}, best setting": share for k, share in found.items()}
+def sides(confirmed: pd.DataFrame) -> pd.DataFrame:
+    """Pairs solved at the best setting of every k, apart and with neighbours: the ``rate`` of both, by ``k``.
+
+    A claim about any set of bits has to hold on either side, so ``least`` is the lower of the two.
+    """
+    found = confirmed.groupby(["k", "neighbours"])["solved"].agg(rate).unstack()
+    found.columns = ["with neighbours" if near else "apart" for near in found.columns]
+    least = [min((one for one in row if isinstance(one, Rate)), key=lambda one: one.share) for row in found.to_numpy()]
+    return found.assign(least=least)
+
+
+def _best(confirmed: pd.DataFrame) -> tuple[dict[int, Rate], dict[str, Rate]]:
+    """The rate that decides by k, and all rates with their names."""
+    found = sides(confirmed)
+    named = {f"k = {k}, best setting, {side}": share for k, row in found.drop(columns="least").iterrows()
+             for side, share in row.items() if isinstance(share, Rate)}  # fmt: skip
+    return {int(k): one for k, one in found["least"].items()}, named
+
+
+def judge_convergence(confirmed: pd.DataFrame) -> Verdict:
+    """Theorem 5's recipe brings the heads to the bits, for every k and on both sides of :func:`sides`."""
+    found, numbers = _best(confirmed)
+    passing = [k for k, share in found.items() if share.low > 0.5]
+    if not passing:
+        return Verdict("fails", "measured", numbers, "nothing found")
     if len(passing) == len(found):
         return Verdict("holds", "measured", numbers)
     b = confirmed.groupby("k")["smoothing"].first()
     works = ", ".join(f"k = {k} with smoothing {b[k]:g}" for k in passing)
     lost = ", ".join(str(k) for k in found if k not in passing)
-    instead = f"heads find the bits for {works}; for k = {lost} no setting tried passes" if works else "nothing found"
-    return Verdict("narrower range" if passing else "fails", "measured", numbers, instead)
+    at = f"at n = {', '.join(map(str, sorted(confirmed['n'].unique())))}"
+    instead = f"{at} heads find the bits for {works}; for k = {lost} no setting tried passes apart and with neighbours"
+    return Verdict("narrower range", "measured", numbers, instead)
 
 
-def judge_any_k(confirmed: pd.DataFrame, threshold: float = 0.5) -> Verdict:
-    """Remark 10, training works for any k, from :func:`confirm`: by the k with the lowest rate at its best setting."""
-    found = {int(k): rate(part["solved"]) for k, part in confirmed.groupby("k")}
+def judge_any_k(confirmed: pd.DataFrame) -> Verdict:
+    """Remark 10, training works for any k: by the k and side with the lowest rate at its best setting."""
+    found, numbers = _best(confirmed)
     worst = min(found.values(), key=lambda one: one.share)
-    as_stated = "holds" if worst.low > threshold else "fails" if worst.high < threshold else "open"
-    works = [str(k) for k, share in found.items() if share.low > threshold]
+    as_stated = "holds" if worst.low > 0.5 else "fails" if worst.high < 0.5 else "open"
+    works = [str(k) for k, share in found.items() if share.low > 0.5]
     listed = " and ".join(filter(None, [", ".join(works[:-1]), *works[-1:]]))
-    instead = f"for k = {listed}, each with a smoothing of its own" if works and as_stated != "holds" else ""
-    return Verdict(as_stated, "measured", {f"k = {k}, best setting": share for k, share in found.items()}, instead)
+    at = f"at n = {', '.join(map(str, sorted(confirmed['n'].unique())))}"
+    instead = f"{at} for k = {listed}, each with a smoothing of its own" if works and as_stated != "holds" else ""
+    return Verdict(as_stated, "measured", numbers, instead)
 
 
 def judge_rate(floors: pd.DataFrame, descent: pd.DataFrame) -> Verdict:

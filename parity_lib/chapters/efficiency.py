@@ -5,7 +5,7 @@ the zigzag of eq. 2, and the same heads with a product in place of the zigzag. P
 """
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -14,95 +14,47 @@ import torch
 from torch import Tensor
 
 from ..attention import head_matrices, literal_prediction
-from ..evidence import Rate, Verdict, rate, rates
+from ..evidence import Rate, Verdict, rates
 from ..losses import find_loss
 from ..readout import zigzag
 from ..task import Parity
 from ..training import initial_directions, minimise
-from .networks import (
-    SMOOTHING,
-    drawn_tasks,
-    labels_of,
-    parameters_of,
-    plain_entrant,
-    race,
-    solve_exactly,
-    tied_entrant,
-    uniform_start,
-)
-from .networks_reference import Array, predictions, read_weights
+from .networks import SMOOTHING, drawn_tasks, labels_of, plain_entrant, race, solve_exactly, tied_entrant, uniform_start
+from .networks_reference import predictions, read_weights
+from .robustness import success
 from .store import kept
 
 PLAIN, ZIGZAG, PRODUCT = "plain network", "heads, zigzag", "heads, product"
 FIRST_SEED = 1000  # the starts and sets of the book; smaller ones were looked at while the chapter was written
-
-
-def head_rates(n: int, powers: Sequence[int]) -> list[float]:
-    """Learning rates tried for heads on n positions, 0.08 (n/12)^p: to part neighbours they must grow like n²."""
-    return [0.08 * (n / 12) ** power for power in powers]
-
-
-def _rows(
-    model: str, numbers: int, k: int, n: int, updates: Array, tried: Sequence[float], width: int = 0
-) -> pd.DataFrame:
-    seeds = len(updates) // len(tried)
-    rows = {"seed": np.tile(np.arange(seeds), len(tried)), "rate": np.repeat(tried, seeds), "updates": updates}
-    return pd.DataFrame({"model": model, "k": k, "n": n, "width": width, "numbers": numbers, **rows})
+TIES = {ZIGZAG: "softmax", PRODUCT: "product", "bump": "bump", "free": "free"}
 
 
 @kept
-def models_race(
-    sizes: Sequence[int], lengths: Sequence[int], seeds: int, widths: Sequence[int], steps: int, batch: int,
-    network_rates: Sequence[float], head_powers: Sequence[int],
+def raced(
+    sizes: Sequence[int], lengths: Sequence[int], models: Sequence[str], seeds: int, steps: int, batch: int,
+    network_rates: Sequence[float], head_powers: Sequence[int], widths: Sequence[int] = (),
 ) -> pd.DataFrame:  # fmt: skip
-    """Updates until each model passes accuracy 0.99: one row for every model, width, learning rate and seed.
+    """Updates until each model passes accuracy 0.99: one row for every k, n, model, learning rate and seed.
 
-    Columns ``model``, ``k``, ``n``, ``width`` (0 for heads), ``numbers`` (trained), ``seed``, ``rate``, ``updates``
-    (0 where the budget ran out), ``learned``.
+    Plain networks of all ``widths`` and the ``models`` of :data:`TIES`: heads with the zigzag or the product, a bump
+    without normalisation, n free weights. Networks and free weights learn at ``network_rates``, heads at
+    0.08 (n/12)^p: to part neighbours their rate must grow like n². Columns ``model``, ``k``, ``n``, ``width`` (0 for
+    heads), ``numbers`` (trained), ``seed``, ``rate``, ``updates`` (0 where the budget ran out), ``learned``.
     """
-    rows, frames = range(FIRST_SEED, FIRST_SEED + seeds), []
-    for k in sizes:
-        for n in lengths:
-            tasks, tried = drawn_tasks(n, k, rows), head_rates(n, head_powers)
-            entrants = [plain_entrant(tasks, width, rows, network_rates) for width in widths]
-            entrants += [tied_entrant(tasks, tie, rows, tried) for tie in ("softmax", "product")]
-            *plain, by_zigzag, by_product = race(entrants, n, steps, batch, label=f"race k={k} n={n}")
-            for width, updates in zip(widths, plain, strict=True):
-                frames.append(_rows(PLAIN, parameters_of(n, width), k, n, updates, network_rates, width))
-            frames += [_rows(ZIGZAG, 2 * k, k, n, by_zigzag, tried), _rows(PRODUCT, 2 * k, k, n, by_product, tried)]
-    joined = pd.concat(frames, ignore_index=True)
-    return joined.assign(learned=joined["updates"] > 0)
-
-
-@kept
-def looser_ties(
-    sizes: Sequence[int], lengths: Sequence[int], seeds: int, steps: int, batch: int,
-    free_rates: Sequence[float], head_powers: Sequence[int],
-) -> pd.DataFrame:  # fmt: skip
-    """The zigzag on weights tied otherwise: a bump without normalisation, and n free weights. Columns as the race."""
-    rows, frames = range(FIRST_SEED, FIRST_SEED + seeds), []
-    for k in sizes:
-        for n in lengths:
-            tasks, tried = drawn_tasks(n, k, rows), head_rates(n, head_powers)
-            entrants = [tied_entrant(tasks, "bump", rows, tried), tied_entrant(tasks, "free", rows, free_rates)]
-            bump, free = race(entrants, n, steps, batch, label=f"ties k={k} n={n}")
-            frames += [_rows("bump", 2 * k, k, n, bump, tried), _rows("free", n, k, n, free, free_rates)]
-    joined = pd.concat(frames, ignore_index=True)
-    return joined.assign(learned=joined["updates"] > 0)
-
-
-@kept
-def longer_heads(
-    settings: Sequence[tuple[int, int]], seeds: int, steps: int, batch: int, powers: Sequence[int]
-) -> pd.DataFrame:
-    """The zigzag heads at some (k, n) with another budget; columns as the race."""
-    rows, frames = range(FIRST_SEED, FIRST_SEED + seeds), []
-    for k, n in settings:
-        tasks, tried = drawn_tasks(n, k, rows), head_rates(n, powers)
-        (updates,) = race([tied_entrant(tasks, "softmax", rows, tried)], n, steps, batch, label=f"longer k={k} n={n}")
-        frames.append(_rows(ZIGZAG, 2 * k, k, n, updates, tried))
-    joined = pd.concat(frames, ignore_index=True)
-    return joined.assign(learned=joined["updates"] > 0)
+    starts, frames = range(FIRST_SEED, FIRST_SEED + seeds), []
+    for k, n in product(sizes, lengths):
+        tasks, head_rates = drawn_tasks(n, k, starts), [0.08 * (n / 12) ** power for power in head_powers]
+        entrants = [(PLAIN, width, plain_entrant(tasks, width, starts, network_rates)) for width in widths]
+        for model in models:
+            tried = network_rates if model == "free" else head_rates
+            entrants.append((model, 0, tied_entrant(tasks, TIES[model], starts, tried)))
+        found = race([entrant for *_, entrant in entrants], n, steps, batch, label=f"race k={k} n={n}")
+        for (model, width, entrant), updates in zip(entrants, found, strict=True):
+            known = {"model": model, "k": k, "n": n, "width": width, "numbers": entrant.start.shape[1]}
+            seed = np.arange(len(updates)) % seeds
+            runs = {"seed": seed, "rate": entrant.rates, "updates": updates, "learned": updates > 0}
+            frames.append(pd.DataFrame(known | runs))
+    return pd.concat(frames, ignore_index=True)
 
 
 def at_best_rate(frame: pd.DataFrame) -> pd.DataFrame:
@@ -117,22 +69,10 @@ def at_best_rate(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def smallest_networks(best: pd.DataFrame) -> pd.DataFrame:
-    """The width at which most plain networks learn, one row for every k and n.
-
-    ``width`` is the first whose interval lies above one half, ``width_low`` the first whose may, ``width_high`` the
-    one from which on all do (success need not be monotone in the width); -1 where there is none.
-    """
+    """The first ``width`` at which most plain networks surely learn, one row for every ``k`` and ``n``; -1 for none."""
     found = rates(best[best["model"] == PLAIN], ["k", "n", "width"], "learned")
-    rows = []
-    for (k, n), group in found.sort_values("width").groupby(["k", "n"]):
-        sure, widths = (group["low"] > 0.5).tolist(), group["width"].tolist()
-        perhaps, onward = (group["high"] > 0.5).tolist(), [all(sure[i:]) for i in range(len(sure))]
-        rows.append((k, n, *(_first(widths, passing) for passing in (sure, perhaps, onward))))
-    return pd.DataFrame(rows, columns=["k", "n", "width", "width_low", "width_high"])
-
-
-def _first(widths: Sequence[int], passing: Sequence[bool]) -> int:
-    return next((width for width, ok in zip(widths, passing, strict=True) if ok), -1)
+    sure = found["width"].where(found["low"] > 0.5)
+    return sure.groupby([found["k"], found["n"]]).min().fillna(-1).astype(int).reset_index()
 
 
 def contenders(best: pd.DataFrame) -> pd.DataFrame:
@@ -140,18 +80,12 @@ def contenders(best: pd.DataFrame) -> pd.DataFrame:
 
     Where no width does, the widest stands for the networks.
     """
-    smallest = smallest_networks(best)
+    plain = best[best["model"] == PLAIN]
     parts = [best[best["model"] != PLAIN]]
-    for k, group in smallest.groupby("k"):
-        widest = int(best.loc[best["model"] == PLAIN, "width"].max())
-        width = widest if (group["width"] < 0).any() else int(group["width"].max())
-        parts.append(best[(best["model"] == PLAIN) & (best["k"] == k) & (best["width"] == width)])
+    for k, group in smallest_networks(best).groupby("k"):
+        width = plain["width"].max() if (group["width"] < 0).any() else group["width"].max()
+        parts.append(plain[(plain["k"] == k) & (plain["width"] == width)])
     return pd.concat(parts, ignore_index=True)
-
-
-def success(frame: pd.DataFrame, model: str, k: int, n: int) -> Rate:
-    """How many runs of a model learn at (k, n)."""
-    return rate(frame.query("model == @model and k == @k and n == @n")["learned"])
 
 
 class Cost(NamedTuple):
@@ -173,13 +107,10 @@ def settings_learned(best: pd.DataFrame, model: str) -> list[tuple[int, int]]:
     return [(int(k), int(n)) for k, n, low in zip(found["k"], found["n"], found["low"], strict=True) if low > 0.5]
 
 
-def first_failures(best: pd.DataFrame) -> list[tuple[int, int]]:
-    """For every k the least n at which the zigzag heads do not surely learn; the largest if they always do."""
-    learned, found = settings_learned(best, ZIGZAG), []
-    for k, group in best.groupby("k"):
-        lengths = sorted(int(n) for n in group["n"].unique())
-        found.append((int(k), next((n for n in lengths if (k, n) not in learned), lengths[-1])))
-    return found
+def first_failure(best: pd.DataFrame) -> tuple[int, int]:
+    """The largest k, and the least n at which its zigzag heads do not surely learn; the largest if they always do."""
+    k, lengths, learned = int(best["k"].max()), sorted(best["n"].unique().tolist()), settings_learned(best, ZIGZAG)
+    return k, next((n for n in lengths if (k, n) not in learned), lengths[-1])
 
 
 def success_table(best: pd.DataFrame) -> pd.DataFrame:
@@ -190,7 +121,7 @@ def success_table(best: pd.DataFrame) -> pd.DataFrame:
         for model in (PLAIN, ZIGZAG, PRODUCT):
             spent = cost(group, model, k, n)
             row[f"{model}: numbers"] = spent.numbers
-            row[f"{model}: learned"] = str(success(group, model, k, n))
+            row[f"{model}: learned"] = str(success(group, "learned", model=model))
             row[f"{model}: updates"] = "" if np.isnan(spent.updates) else f"{spent.updates:.0f}"
         rows.append(row)
     return pd.DataFrame(rows)
@@ -212,10 +143,7 @@ def tied_difference(sizes: Sequence[int], draws: int = 20) -> float:
 def judge_efficiency(best: pd.DataFrame, difference: float) -> Verdict:
     """Claim ``efficiency``: where the paper's 2k numbers learn; that a network has more than n is counting.
 
-    Parameters
-    ----------
-    best : from :func:`at_best_rate`.
-    difference : from :func:`tied_difference`.
+    From the rows of :func:`at_best_rate` and :func:`tied_difference`.
     """
     every = best[["k", "n"]].drop_duplicates()
     zigzag_at, product_at = settings_learned(best, ZIGZAG), settings_learned(best, PRODUCT)
@@ -256,21 +184,6 @@ def missing_edge_risk(found: Tensor) -> Tensor:
     return torch.where(size <= 1, 1 + size**2, (1 + size) ** 2 / 2).mean(-1)
 
 
-def missing_edge_cases(theta: Tensor, n: int, neurons: int, bit: int, k: int) -> tuple[Tensor, Tensor]:
-    """Proposition 4, exactly: networks without the edge from ``bit``, on every B of size k that contains it.
-
-    Returns
-    -------
-    Their risks over all 2^n inputs, (rows, sets), and what :func:`missing_edge_risk` says they are, (rows,).
-    """
-    x = Parity(n, (bit,)).cube()
-    others = [j for j in range(1, n + 1) if j != bit]
-    tasks = [Parity(n, (bit, *rest)) for rest in combinations(others, k - 1)]
-    found = predictions(theta, 1 - 2 * x.T, neurons)
-    losses = find_loss("squared_hinge")(labels_of(tasks, x).unsqueeze(0), found.unsqueeze(1))
-    return losses.mean(-1), missing_edge_risk(found)
-
-
 def without_edge(theta: Tensor, n: int, neurons: int, bit: int) -> Tensor:
     """The same networks with the weights from ``bit`` set to zero."""
     kept_edges = torch.ones(neurons, n, dtype=theta.dtype)
@@ -278,17 +191,31 @@ def without_edge(theta: Tensor, n: int, neurons: int, bit: int) -> Tensor:
     return theta * torch.cat([kept_edges.flatten(), torch.ones(theta.shape[1] - n * neurons, dtype=theta.dtype)])
 
 
+def missing_edge_rows(theta: Tensor, n: int, neurons: int) -> pd.DataFrame:
+    """Proposition 4, exactly: networks without the edge from bit 1, on every B of three bits that contains it.
+
+    One row a ``network``: the ``least``, ``mean`` and ``largest`` of its risks over all 2^n inputs, and as ``formula``
+    what :func:`missing_edge_risk` says they are.
+    """
+    x = Parity(n, (1,)).cube()
+    tasks = [Parity(n, (1, *others)) for others in combinations(range(2, n + 1), 2)]
+    found = predictions(without_edge(theta, n, neurons, 1), 1 - 2 * x.T, neurons)
+    risks = find_loss("squared_hinge")(labels_of(tasks, x).unsqueeze(0), found.unsqueeze(1)).mean(-1)
+    values = {"least": risks.amin(1), "mean": risks.mean(1), "largest": risks.amax(1)}
+    return pd.DataFrame({"network": range(len(theta)), **values, "formula": missing_edge_risk(found)})
+
+
 @kept
 def missing_edges(n: int, networks: int, trained: int, steps: int, neurons: int = 6) -> pd.DataFrame:
     """Networks without the edge from bit 1, random ones of all sizes and trained ones: one row a network and frame.
 
-    ``least``, ``mean`` and ``largest`` are exact risks over the sets B of three bits that contain it, ``formula`` what
-    they should be; ``update`` is 0 for random networks. Trained ones descend the exact risk of one B with Adam.
+    Columns of :func:`missing_edge_rows`, ``kind`` and ``update``, which is 0 for random networks. Trained ones descend
+    the exact risk of one B with Adam; before the end their ``mean`` is that risk.
     """
     scale = 10 ** torch.linspace(-1, 1.5, networks, dtype=torch.float64).unsqueeze(1)
     start = torch.from_numpy(uniform_start(n, neurons, range(networks)))
     start[:, (n + 1) * neurons : (n + 2) * neurons] *= scale
-    frames = [_edge_rows(without_edge(start, n, neurons, 1), n, neurons).assign(kind="random", update=0)]
+    frames = [missing_edge_rows(start, n, neurons).assign(kind="random", update=0)]
     task = Parity(n, (1, 3, n))
     x, labels = task.cube(), task.labels(task.cube())
 
@@ -298,26 +225,15 @@ def missing_edges(n: int, networks: int, trained: int, steps: int, neurons: int 
 
     theta = torch.from_numpy(uniform_start(n, neurons, range(trained)))
     end, history = minimise(risk, theta, steps, 0.01, "missing edge")
-    frames.append(_edge_rows(without_edge(end, n, neurons, 1), n, neurons).assign(kind="trained", update=steps))
+    frames.append(missing_edge_rows(end, n, neurons).assign(kind="trained", update=steps))
     for update in range(0, steps, max(1, steps // 40)):
         values = {"network": range(trained), "mean": history[update].tolist()}
         frames.append(pd.DataFrame(values).assign(kind="trained", update=update))
     return pd.concat(frames, ignore_index=True)
 
 
-def _edge_rows(theta: Tensor, n: int, neurons: int) -> pd.DataFrame:
-    exact, formula = missing_edge_cases(theta, n, neurons, 1, 3)
-    values = {"least": exact.amin(1), "mean": exact.mean(1), "largest": exact.amax(1), "formula": formula}
-    return pd.DataFrame({"network": range(len(theta)), **{name: part.tolist() for name, part in values.items()}})
-
-
 def judge_missing_edge(frame: pd.DataFrame) -> Verdict:
-    """Claim ``lower-ffnn``: the printed "= 1" should read "at least 1", which is proved and checked here.
-
-    Parameters
-    ----------
-    frame : from :func:`missing_edges`.
-    """
+    """Claim ``lower-ffnn``, from :func:`missing_edges`: the printed "= 1" should read "at least 1", which is proved."""
     checked = frame.dropna(subset=["formula"])
     gap = float((checked[["least", "largest"]].sub(checked["formula"], axis=0)).abs().to_numpy().max())
     least, largest = float(checked["least"].min()), float(checked["largest"].max())
@@ -336,10 +252,8 @@ def judge_missing_edge(frame: pd.DataFrame) -> Verdict:
 def solved_exactly(sizes: Sequence[int], lengths: Sequence[int], instances: int) -> pd.DataFrame:
     """B by elimination over GF(2) and by brute force: ``solver``, ``k``, ``n``, ``examples`` it took, ``right``."""
     generator, rows = torch.Generator().manual_seed(8), []
-    for n in lengths:
-        for k in sizes:
-            for _ in range(instances):
-                task = Parity.random(n, k, generator)
-                for solver, (bits, examples) in solve_exactly(task, generator).items():
-                    rows.append((solver, k, n, examples, bits == task.bits))
+    for n, k, _ in product(lengths, sizes, range(instances)):
+        task = Parity.random(n, k, generator)
+        for solver, (bits, examples) in solve_exactly(task, generator).items():
+            rows.append((solver, k, n, examples, bits == task.bits))
     return pd.DataFrame(rows, columns=["solver", "k", "n", "examples", "right"])

@@ -34,7 +34,7 @@ CHUNK = 50  # updates between two looks at a run
 LEARNED = 0.01  # loss on fresh inputs, averaged over a chunk, below which a run has learned
 NEXT_BIT = 0.03  # the same, for one more free bit
 LOST, PATIENCE = 0.2, 10  # a run above this for so many chunks goes back to where it was good
-MEASURE_MEMORY = 2**27  # bytes that a measurement's forward pass may take
+MEASURE_MEMORY = 2**22  # bytes that a measurement's forward pass may take: what stays in cache is three times as fast
 CUBE_BITS = 14  # up to here loss and blowup are over all inputs, beyond over as many at random
 
 
@@ -79,8 +79,8 @@ class Encoder:
         generator, row = torch.Generator().manual_seed(seed), torch.zeros(self.numbers, dtype=torch.float64)
         gaussian = {"position": position_scale, "token": 1.0}
         narrow, wide = self.width**-0.5, math.sqrt(6 / (4 * self.width))
-        uniform = dict(in_weight=wide, out_weight=narrow, up_weight=narrow, up_bias=narrow, down_weight=narrow,  # noqa: C408
-                       down_bias=narrow, read_weight=narrow, read_bias=narrow)  # fmt: skip
+        both = (f"{part}_{kind}" for part in ("up", "down", "read") for kind in ("weight", "bias"))
+        uniform = {"in_weight": wide, "out_weight": narrow} | dict.fromkeys(both, narrow)
         for name, view in self.views(row).items():
             kind = name.rstrip("12")
             if kind in gaussian:
@@ -104,39 +104,23 @@ class Encoder:
 
 
 LAYER_NAMES = {
-    "self_attn.in_proj_weight": "in_weight",
-    "self_attn.in_proj_bias": "in_bias",
-    "self_attn.out_proj.weight": "out_weight",
-    "self_attn.out_proj.bias": "out_bias",
-    "norm1.weight": "norm1_gain",
-    "norm1.bias": "norm1_bias",
-    "linear1.weight": "up_weight",
-    "linear1.bias": "up_bias",
-    "linear2.weight": "down_weight",
-    "linear2.bias": "down_bias",
-    "norm2.weight": "norm2_gain",
-    "norm2.bias": "norm2_bias",
-}
-TORCH_NAMES = {
+    "self_attn.in_proj_weight": "in_weight", "self_attn.in_proj_bias": "in_bias",
+    "self_attn.out_proj.weight": "out_weight", "self_attn.out_proj.bias": "out_bias",
+    "norm1.weight": "norm1_gain", "norm1.bias": "norm1_bias",
+    "linear1.weight": "up_weight", "linear1.bias": "up_bias",
+    "linear2.weight": "down_weight", "linear2.bias": "down_bias",
+    "norm2.weight": "norm2_gain", "norm2.bias": "norm2_bias",
+}  # fmt: skip
+TORCH_NAMES = {"token": "token", "position": "position", "read.weight": "read_weight", "read.bias": "read_bias"} | {
     f"body.layers.{i}.{theirs}": f"{ours}{i + 1}" for i in (0, 1) for theirs, ours in LAYER_NAMES.items()
-} | {
-    "token": "token",
-    "position": "position",
-    "read.weight": "read_weight",
-    "read.bias": "read_bias",
 }
 """Name of each parameter of the literal encoder to its name in a row."""
 
 
 class LiteralEncoder(nn.Module):
-    """The same model built of torch's own ``nn.TransformerEncoder``: what the engines are held against.
+    """The same model built of torch's own ``nn.TransformerEncoder``, with any number of layers.
 
-    Parameters
-    ----------
-    n, width : int
-        As in :class:`Encoder`.
-    layers : int
-        Any number.
+    It is what the engines are held against.
     """
 
     def __init__(self, n: int, width: int = 32, layers: int = 2) -> None:
@@ -175,35 +159,28 @@ class Settings:
 
     Parameters
     ----------
-    steps : int
-        Most updates.
-    least : int
-        Fewest updates.
-    finish : int
-        Updates at the end in which the learning rate falls.
-    batch : int
-        Fresh inputs per update.
-    learning_rate : float
-        Until the end begins.
-    weight_decay : float
-        Decoupled, on every parameter, as in the authors' code.
-    position_scale : float
-        Standard deviation of the position embedding at the start.
-    free_bits : int
+    steps : most updates
+    least : fewest updates
+    finish : updates at the end in which the learning rate falls
+    batch : fresh inputs per update
+    learning_rate : until the end begins
+    weight_decay : decoupled, on every parameter, as in the authors' code
+    position_scale : standard deviation of the position embedding at the start
+    free_bits
         A curriculum: the bits beyond so many are 0 at first; until the run has learned, there is one more free bit
         after 50 updates with a mean loss below 0.03. A run whose loss stays above 0.2 for 500 updates goes back to
         its last good weights, with one bit fewer. With 0 all bits are free from the start.
-    noise : float
+    noise
         Gaussian noise on the weights (not the positions) at which slopes are taken; it grows from 0 to this over
         the first half of the updates.
-    bearable : float
+    bearable
         With a loss here the noise follows the run instead: from a tenth of ``noise`` it grows by 2 %, at most to
         ``noise``, after 50 updates with a mean loss below this, and shrinks by 5 % after 50 above four times it. A run
         that is lost, as in a curriculum, goes back to its last good weights, with four fifths of the noise.
-    enough : float
+    enough
         A run that has learned stops once its mean loss over 50 updates is below this, so that runs are compared at
         about one loss and not after one time. With 0 all go on to the end.
-    polish : int
+    polish
         Updates after the end for a run that has learned and is not at ``enough``: with four times the batch, and a
         rate that starts at three tenths and falls in the same way.
     """
@@ -244,25 +221,16 @@ class Trained:
 
 
 def train_encoder(
-    encoder: Encoder,
-    function: Function,
-    seed: int,
-    settings: Settings,
-    *,
-    pool: Tensor | None = None,
-    start: Tensor | None = None,
-    keep_every: int = 0,
-) -> Trained:
+    encoder: Encoder, function: Function, seed: int, settings: Settings, *,
+    pool: Tensor | None = None, start: Tensor | None = None, keep_every: int = 0,
+) -> Trained:  # fmt: skip
     """Train one model in float32. The seed draws its start and its inputs.
 
     Parameters
     ----------
-    pool : Tensor
-        The inputs to draw from, (K, n); by default all 2^n.
-    start : Tensor
-        Parameters to start from instead of random ones, (numbers,).
-    keep_every : int
-        Keep a copy of all parameters after each so many updates, a multiple of 50.
+    pool : the inputs to draw from, (K, n); by default all 2^n
+    start : parameters to start from instead of random ones, (numbers,)
+    keep_every : keep a copy of all parameters after each so many updates, a multiple of 50
     """
     n, d, row_start = encoder.n, encoder.width, encoder.start(seed, settings.position_scale)
     row = (row_start if start is None else start).clone().numpy()

@@ -28,19 +28,11 @@ HEADS = 2
 def shapes(n: int, d: int) -> dict[str, tuple[int, ...]]:
     """Name to shape of every parameter, in the order of a row; the position embedding comes first."""
     layer = {
-        "in_weight": (3 * d, d),
-        "in_bias": (3 * d,),
-        "out_weight": (d, d),
-        "out_bias": (d,),
-        "norm1_gain": (d,),
-        "norm1_bias": (d,),
-        "up_weight": (d, d),
-        "up_bias": (d,),
-        "down_weight": (d, d),
-        "down_bias": (d,),
-        "norm2_gain": (d,),
-        "norm2_bias": (d,),
-    }
+        "in_weight": (3 * d, d), "in_bias": (3 * d,), "out_weight": (d, d), "out_bias": (d,),
+        "norm1_gain": (d,), "norm1_bias": (d,),
+        "up_weight": (d, d), "up_bias": (d,), "down_weight": (d, d), "down_bias": (d,),
+        "norm2_gain": (d,), "norm2_bias": (d,),
+    }  # fmt: skip
     layers = {f"{name}{i}": shape for i in (1, 2) for name, shape in layer.items()}
     return {"position": (n, d // 2), "token": (2, d // 2), **layers, "read_weight": (d,), "read_bias": (1,)}
 
@@ -102,19 +94,9 @@ def gradient(row: np.ndarray, codes: np.ndarray, y: np.ndarray, n: int, d: int, 
 
 
 def train_steps(
-    row: np.ndarray,
-    mean: np.ndarray,
-    square: np.ndarray,
-    done: int,
-    codes: np.ndarray,
-    y: np.ndarray,
-    rates: np.ndarray,
-    decay: float,
-    noise: np.ndarray,
-    n: int,
-    d: int,
-    losses: np.ndarray,
-) -> int:
+    row: np.ndarray, mean: np.ndarray, square: np.ndarray, done: int, codes: np.ndarray, y: np.ndarray,
+    rates: np.ndarray, decay: float, noise: np.ndarray, n: int, d: int, losses: np.ndarray,
+) -> int:  # fmt: skip
     """AdamW on one model, in place: codes (steps, batch, n), y (steps, batch), rates (steps,) of the learning rate.
 
     The slopes are those at ``row + noise[step]`` where ``noise`` (steps, numbers) has rows. Returns the updates done.

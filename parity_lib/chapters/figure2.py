@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from ..attention import angle_to_position
-from ..evidence import Rate, Verdict, rate, rates
+from ..evidence import Rate, Verdict, rate
 from ..recipes import RECIPES, Recipe
 from ..task import Parity
 from ..training import COMMITTED, Run, train
+from .robustness import counts
 from .store import kept
 
 Runs = Mapping[str, Sequence[Run]]
@@ -56,9 +57,9 @@ def train_all(
     device: str = "auto",
 ) -> dict[str, list[Run]]:  # fmt: skip
     """Every recipe on both panels; those with exact gradients get ``seeds`` starts."""
-    counts = {AUTHORS: minibatch_seeds, "later-code": later_seeds}
+    fewer = {AUTHORS: minibatch_seeds, "later-code": later_seeds}
     return {
-        panel: [trained(task, recipe, counts.get(recipe.name, seeds), device) for recipe in recipes]
+        panel: [trained(task, recipe, fewer.get(recipe.name, seeds), device) for recipe in recipes]
         for panel, task in tasks.items()
     }
 
@@ -106,14 +107,11 @@ def share(outcomes: pd.DataFrame, panel: str, recipe: str, success: str = "pictu
 
 def success_table(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Seeds that succeed, k of N, by recipe and step size under every criterion."""
-    columns = [("left", "recovered", "left: hard"), ("left", "committed", "left: committed")]
-    columns += [("right", name, f"right: {word}") for name, word in
-                (("recovered", "hard"), ("committed", "committed"), ("shared", "shared direction"))]  # fmt: skip
-    table = outcomes[["recipe", "rate"]].drop_duplicates().reset_index(drop=True)
-    for panel, success, title in columns:
-        found = rates(outcomes[outcomes["panel"] == panel], ["recipe", "rate"], success)
-        counts = found["successes"].astype(str) + " of " + found["trials"].astype(str)
-        table = table.merge(found[["recipe", "rate"]].assign(**{title: counts}))
+    words = {"recovered": "hard", "committed": "committed", "shared": "shared direction"}
+    ends = outcomes.melt(["panel", "recipe", "rate"], list(words), "criterion", "met")
+    ends = ends.sort_values("panel", kind="stable")  # first all of the left, then all of the right
+    ends["criterion"] = ends["panel"] + ": " + ends["criterion"].map(words)
+    table = counts(ends[ends["criterion"] != "left: shared direction"], ["recipe", "rate"], "criterion", "met")
     return table.assign(recipe=table["recipe"].map(NAMES))
 
 
@@ -170,12 +168,10 @@ def half_way(runs: Sequence[Run]) -> pd.DataFrame:
         pair = run.task.neighbours[0]
         heads = splits_pair(run, pair)
         chosen = heads.any(-1)
-        offset, room = (
-            values[heads].reshape(-1, 2) for values in (offset_from_middle(run, pair), room_for_offset(run))
-        )
-        found: dict[str, Any] = {"seed": [seed for seed, is_split in zip(run.seeds, chosen, strict=True) if is_split]}
-        found |= {"first": offset[:, 0], "second": offset[:, 1], "room": room.amin(-1)}
-        parts.append(pd.DataFrame(found | {"recovered": run.recovered[chosen]}).assign(recipe=run.recipe.name))
+        first, second = offset_from_middle(run, pair)[heads].reshape(-1, 2).T
+        room = room_for_offset(run)[heads].reshape(-1, 2).amin(-1)
+        found = {"seed": torch.tensor(run.seeds)[chosen], "first": first, "second": second, "room": room}
+        parts.append(pd.DataFrame(found | {"recovered": run.recovered[chosen], "recipe": run.recipe.name}))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -10,8 +10,7 @@ With :math:`g_j = \sum_i \mathrm{softmax}_j(a_i \cdot \mathrm{pos}_j)` it has 2k
 k heads. The *product head* :math:`\prod_i (1 - 2 v_i)` has the same 2k numbers. Chapter ``fixed_attention``.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -29,14 +28,13 @@ from . import networks_kernels as kernels
 from . import networks_reference as reference
 from .networks_reference import TIES, Array
 
-TEST_SEED, DATA_SEED = 2**40, 2**41  # streams of their own, apart from every seed of a start
+TEST_SEED, DATA_SEED, NOISE_SEED = 2**40, 2**41, 2**42  # streams of their own, apart from every seed of a start
 SMOOTHING = 1e-2
 REAL = np.float32
 """The type in which stacks are trained; what they reach is evaluated in it or in float64."""
 
 
 plain = choose(kernels.plain, reference.plain)
-plain_accuracy = choose(kernels.plain_accuracy, reference.plain_accuracy)
 on_heads = choose(kernels.on_heads, reference.on_heads)
 tied = choose(kernels.tied, reference.tied)
 
@@ -94,6 +92,13 @@ def random_inputs(generator: np.random.Generator, steps: int, n: int, batch: int
     return bits.astype(REAL).reshape(steps, n, batch)
 
 
+def shown_inputs(steps: int, at_once: int, n: int, batch: int, label: str) -> Iterator[Array]:
+    """What all stacks are trained on, :func:`random_inputs` for so many steps at once, the same in every training."""
+    data = np.random.default_rng(DATA_SEED)
+    for chunk in track(-(-steps // at_once), label):
+        yield random_inputs(data, min(at_once, steps - at_once * chunk), n, batch)
+
+
 @dataclass(frozen=True)
 class Entrant:
     """Networks of one kind in a race: their starts (rows, numbers), learning rates (rows,) and parities (rows, k).
@@ -107,9 +112,10 @@ class Entrant:
     bits: Array
     neurons: int = 0
 
-    def advance(self, stack: Stack, rows: Array, x: Array) -> None:
-        """Train the rows that are still in the stack on inputs (steps, n, batch)."""
-        state = stack.theta, stack.mean, stack.square, stack.made, self.rates[rows], x, self.bits[rows]
+    def advance(self, stack: Stack, rows: Array, x: Array, flips: Array | None = None) -> None:
+        """Train the rows that are still in the stack on inputs (steps, n, batch), all labels right unless flipped."""
+        flips = np.ones((len(x), x.shape[2]), dtype=REAL) if flips is None else flips
+        state = stack.theta, stack.mean, stack.square, stack.made, self.rates[rows], x, flips, self.bits[rows]
         if self.model == "plain":
             plain(*state, self.neurons)
         else:
@@ -119,12 +125,12 @@ class Entrant:
 
     def accuracy(self, theta: Array, rows: Array, x: Array) -> Array:
         """Share of the inputs (n, examples) that each row gets right."""
+        numbers, inputs, k = torch.from_numpy(theta), torch.from_numpy(x), self.bits.shape[1]
         if self.model == "plain":
-            return plain_accuracy(theta, x, self.bits[rows], self.neurons)
-        inputs = torch.from_numpy(x)
-        found = reference.tied_predictions(torch.from_numpy(theta), inputs, self.bits.shape[1], self.model, SMOOTHING)
-        right = found * reference.labels(inputs, self.bits[rows]) > 0
-        return right.to(torch.float64).mean(1).numpy()
+            found = reference.predictions(numbers, 1 - 2 * inputs, self.neurons)
+        else:
+            found = reference.tied_predictions(numbers, inputs, k, self.model, SMOOTHING)
+        return (found * reference.labels(inputs, self.bits[rows]) > 0).to(torch.float64).mean(1).numpy()
 
 
 def plain_entrant(tasks: Sequence[Parity], neurons: int, seeds: Sequence[int], rates: Sequence[float]) -> Entrant:
@@ -143,28 +149,25 @@ def tied_entrant(tasks: Sequence[Parity], tie: str, seeds: Sequence[int], rates:
 
 def race(
     entrants: Sequence[Entrant], n: int, steps: int, batch: int,
-    *, target: float = 0.99, every: int = 25, test: int = 4096, label: str = "",
+    *, target: float = 0.99, every: int = 25, test: int = 4096, noise: float = 0.0, label: str = "race",
 ) -> list[Array]:  # fmt: skip
     """Steps until every row of every entrant passes ``target`` accuracy; all see the same examples.
 
-    A row is tested every ``every`` steps on ``test`` held-out inputs and leaves when it passes.
-
-    Returns
-    -------
-    For each entrant (rows,); 0 where the steps ran out first.
+    A row is tested every ``every`` steps on ``test`` held-out inputs and leaves when it passes. In training, labels are
+    wrong at the rate ``noise``; in the test none is. Returns (rows,) for each entrant, 0 where the steps ran out first.
     """
-    data, held_out = np.random.default_rng(DATA_SEED), np.random.default_rng(TEST_SEED)
+    held_out, wrong = map(np.random.default_rng, (TEST_SEED, NOISE_SEED))
     shown = random_inputs(held_out, 1, n, test)[0]
     few = np.ascontiguousarray(shown[:, : test // 8])  # who is far from it here need not see them all
     stacks = [Stack(entrant.start) for entrant in entrants]
     left = [np.arange(len(entrant.start)) for entrant in entrants]
     done = [np.zeros(len(entrant.start), dtype=np.int64) for entrant in entrants]
     with one_thread_per_process():
-        for chunk in track(-(-steps // every), label or f"n={n}", True):
-            x = random_inputs(data, min(every, steps - chunk * every), n, batch)
+        for x in shown_inputs(steps, every, n, batch, label):
+            flips = np.where(wrong.random((len(x), batch)) < noise, REAL(-1), REAL(1))
             for i, (entrant, stack) in enumerate(zip(entrants, stacks, strict=True)):
                 if len(left[i]):
-                    entrant.advance(stack, left[i], x)
+                    entrant.advance(stack, left[i], x, flips)
                     passed = entrant.accuracy(stack.theta, left[i], few) > target - 0.04
                     if passed.any():
                         passed[passed] = entrant.accuracy(stack.theta[passed], left[i][passed], shown) > target
@@ -179,18 +182,22 @@ def race(
 def trained_heads(tasks: Sequence[Parity], seeds: Sequence[int], steps: int, batch: int, rate: float) -> Tensor:
     """Directions of the heads after ``steps`` with the sigmoid hinge and the frozen zigzag, (seeds, k, 2)."""
     entrant, n = tied_entrant(tasks, "softmax", seeds, [rate]), tasks[0].n
-    stack, data = Stack(entrant.start), np.random.default_rng(DATA_SEED)
+    stack = Stack(entrant.start)
     with one_thread_per_process():
-        for chunk in track(-(-steps // 50), f"heads n={n}", True):
-            entrant.advance(stack, np.arange(len(seeds)), random_inputs(data, min(50, steps - 50 * chunk), n, batch))
+        for x in shown_inputs(steps, 50, n, batch, f"heads n={n}"):
+            entrant.advance(stack, np.arange(len(seeds)), x)
     return torch.from_numpy(stack.theta.astype(np.float64)).reshape(len(seeds), -1, 2)
 
 
-def tied_accuracy(weights: Tensor, tasks: Sequence[Parity], smoothing: float = SMOOTHING, test: int = 16384) -> Tensor:
-    """Accuracy of the zigzag on input weights g, (tasks, n) -> (tasks,): on all inputs up to n = 12, else a sample."""
-    n, k = tasks[0].n, tasks[0].k
-    x = tasks[0].cube() if n <= 12 else tasks[0].sample(test, torch.Generator().manual_seed(TEST_SEED))
-    found = zigzag(weights @ x.T, k, smoothing) * labels_of(tasks, x)
+def held_out(task: Parity) -> Tensor:
+    """Inputs (examples, n) on which networks are judged: all up to n = 12, else a sample."""
+    return task.cube() if task.n <= 12 else task.sample(16384, torch.Generator().manual_seed(TEST_SEED))
+
+
+def tied_accuracy(weights: Tensor, tasks: Sequence[Parity]) -> Tensor:
+    """Accuracy of the zigzag on input weights g, (tasks, n) -> (tasks,), on the inputs of :func:`held_out`."""
+    x = held_out(tasks[0])
+    found = zigzag(weights @ x.T, tasks[0].k, SMOOTHING) * labels_of(tasks, x)
     return (found > 0).to(torch.float64).mean(1)
 
 
@@ -199,71 +206,35 @@ def labels_of(tasks: Sequence[Parity], x: Tensor) -> Tensor:
     return reference.labels(x.T, positions(tasks))
 
 
-def parameters_of(inputs: int, neurons: int) -> int:
-    """Trainable numbers of an FFNN-1 (eq. 1): neurons (inputs + 2) + 1."""
-    return neurons * (inputs + 2) + 1
-
-
 def brute_force(x: Tensor, labels: Tensor, k: int) -> tuple[int, ...]:
-    """The only k positions whose parity agrees with every example, by trying all of them.
-
-    Parameters
-    ----------
-    x : inputs in {0, 1}, (examples, n).
-    labels : (examples,) in {-1, +1}.
-    """
-    columns, target = _packed(x.T), _packed((labels < 0).unsqueeze(0))[0]  # 64 examples to a word
-    n = x.shape[1]
-    if not 1 <= k <= n:
-        raise ValueError(f"k must be a whole number in 1..{n}, got {k!r}")
-    subsets = np.fromiter(combinations(range(n), k), dtype=np.dtype((np.int64, k)), count=math.comb(n, k))
-    folded = columns[subsets[:, 0]]
-    for i in range(1, k):
-        folded = folded ^ columns[subsets[:, i]]
-    agree = np.flatnonzero((folded == target).all(1))
+    """The only k positions whose parity agrees with every example, by trying all: x (examples, n), labels ±1."""
+    columns = np.packbits(x.T.numpy().astype(bool), axis=1)  # eight examples to a byte
+    target = np.packbits((labels < 0).numpy())
+    subsets = np.array(list(combinations(range(x.shape[1]), k)))
+    agree = subsets[(np.bitwise_xor.reduce([columns[part] for part in subsets.T]) == target).all(1)]
     if len(agree) != 1:
         raise ValueError(f"{len(x)} examples leave {len(agree)} sets of {k} bits possible, give more (and no noise)")
-    return tuple(int(j) + 1 for j in subsets[agree[0]])
-
-
-def _packed(bits: Tensor) -> np.ndarray:
-    """Rows of bits (rows, examples) as words of 64, (rows, words)."""
-    packed = np.packbits(bits.numpy().astype(bool), axis=1)
-    padded = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))
-    return np.ascontiguousarray(padded).view(np.uint64)
+    return tuple((agree[0] + 1).tolist())
 
 
 def eliminate(x: Tensor, labels: Tensor) -> tuple[int, ...]:
     r"""The set B that solves :math:`\sum_{j \in B} x_j = [y = -1]` over GF(2), by Gaussian elimination.
 
     Nothing needs to be known about k. The examples must have rank n, which n + 10 random ones have but for
-    a chance of about 1 in 1000; otherwise the ValueError says how many directions are missing.
+    a chance of about 1 in 1000.
     """
     n = x.shape[1]
-    order = 2 ** np.arange(n, dtype=object)
-    rows = [int(row @ order) for row in x.numpy().astype(np.int64).astype(object)]
-    pivots: dict[int, int] = {}
-    for row, odd in zip(rows, (labels < 0).tolist(), strict=True):
-        value = row | (int(odd) << n)
-        for place in range(n):
-            if value >> place & 1:
-                if place in pivots:
-                    value ^= pivots[place]
-                else:
-                    pivots[place] = value
-                    break
-        else:
-            if value:
-                raise ValueError("the examples contradict each other: no parity has these labels")
-    if len(pivots) < n:
-        raise ValueError(f"the examples have rank {len(pivots)} of {n}, give more")
-    solution = 0
-    for place in reversed(range(n)):
-        value = pivots[place]
-        inner = (value & solution) >> place + 1
-        if (value >> n & 1) ^ (inner.bit_count() & 1):
-            solution |= 1 << place
-    return tuple(j + 1 for j in range(n) if solution >> j & 1)
+    rows = torch.cat([x, (labels < 0).unsqueeze(1)], 1).numpy().astype(bool)
+    for place in range(n):
+        pivots = place + np.flatnonzero(rows[place:, place])
+        if not len(pivots):
+            raise ValueError(f"the examples have not rank {n}, give more")
+        rows[[place, pivots[0]]] = rows[[pivots[0], place]]
+        others = rows[:, place] & (np.arange(len(rows)) != place)
+        rows[others] ^= rows[place]
+    if rows[n:, n].any():
+        raise ValueError("the examples contradict each other: no parity has these labels")
+    return tuple((np.flatnonzero(rows[:n, n]) + 1).tolist())
 
 
 def solve_exactly(task: Parity, generator: torch.Generator) -> dict[str, tuple[tuple[int, ...], int]]:

@@ -125,7 +125,7 @@ def _differentiate(row, gradient, x, sides, weight, neurons, smoothing, hidden, 
 
 
 @compiled
-def plain(theta, mean, square, made, rates, x, bits, neurons):  # type: ignore[no-untyped-def]
+def plain(theta, mean, square, made, rates, x, flips, bits, neurons):  # type: ignore[no-untyped-def]
     """Steps of plain networks: :func:`parity_lib.chapters.networks_reference.plain`."""
     steps, _, batch = x.shape
     hidden, slope = np.zeros((neurons, batch), theta.dtype), np.zeros((neurons, batch), theta.dtype)
@@ -134,32 +134,10 @@ def plain(theta, mean, square, made, rates, x, bits, neurons):  # type: ignore[n
         seen = 1 - 2 * x[step]
         for r in range(len(theta)):
             _sides(x[step], bits[r], sides)
+            sides *= flips[step]
             gradient[:] = 0
             _differentiate(theta[r], gradient, seen, sides, 1 / batch, neurons, theta.dtype.type(0), hidden, slope, up)
             _adam(theta[r], mean[r], square[r], gradient, made + step + 1, rates[r])
-
-
-@compiled
-def plain_accuracy(theta, x, bits, neurons):  # type: ignore[no-untyped-def]
-    """Share of right answers: :func:`parity_lib.chapters.networks_reference.plain_accuracy`."""
-    n, examples = x.shape
-    end = n * neurons
-    seen = 1 - 2 * x
-    found, hidden, sides = np.zeros(examples, x.dtype), np.zeros(examples, x.dtype), np.zeros(examples, x.dtype)
-    right = np.zeros(len(theta))
-    for r in range(len(theta)):
-        row = theta[r]
-        _sides(x, bits[r], sides)
-        found[:] = row[end + 2 * neurons]
-        for i in range(neurons):
-            hidden[:] = row[end + i]
-            _add_rows(hidden, row[i * n : (i + 1) * n], seen)
-            outer = row[end + neurons + i]
-            for e in range(examples):
-                found[e] += outer * max(hidden[e], x.dtype.type(0))
-        for e in range(examples):
-            right[r] += sides[e] * found[e] > 0
-    return right / examples
 
 
 @compiled
@@ -229,7 +207,7 @@ def _shrink(row, inverse, neurons, cap):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def tied(theta, mean, square, made, rates, x, bits, code, k, kind, smoothing):  # type: ignore[no-untyped-def]
+def tied(theta, mean, square, made, rates, x, flips, bits, code, k, kind, smoothing):  # type: ignore[no-untyped-def]
     """Steps of tied networks and product heads: :func:`parity_lib.chapters.networks_reference.tied`."""
     steps, n, batch = x.shape
     real, channels = theta.dtype.type, k if kind == 3 else 1
@@ -241,6 +219,7 @@ def tied(theta, mean, square, made, rates, x, bits, code, k, kind, smoothing):  
         for step in range(steps):
             _weigh(theta[r], code, kind, gamma, weights)
             _sides(x[step], bits[r], up)
+            up *= flips[step]
             s[:] = 0
             for c in range(channels):
                 _add_rows(s[c], weights[c], x[step])

@@ -53,39 +53,26 @@ def _squared_hinge(theta: Array, x: Tensor, y: Tensor, neurons: int, smoothing: 
 
 
 def plain(
-    theta: Array, mean: Array, square: Array, made: int, rates: Array, x: Array, bits: Array, neurons: int
+    theta: Array, mean: Array, square: Array, made: int, rates: Array, x: Array, flips: Array, bits: Array, neurons: int
 ) -> None:
     """Steps of ReLU networks on n inputs in {-1, +1} with the squared hinge.
 
     Parameters
     ----------
-    theta, mean, square
-        The networks and Adam's averages, (rows, numbers).
-    made
-        Steps made before.
-    rates
-        Learning rates, (rows,).
-    x
-        Inputs in {0, 1} of every step, (steps, n, batch).
-    bits
-        The positions of each row's parity, counted from 0, (rows, k).
+    theta, mean, square : the networks and Adam's averages, (rows, numbers).
+    made : steps made before.
+    rates : learning rates, (rows,).
+    x : inputs in {0, 1} of every step, (steps, n, batch).
+    flips : what their labels are multiplied with, (steps, batch) in {-1, +1}: -1 where a label is wrong.
+    bits : the positions of each row's parity, counted from 0, (rows, k).
     """
-    for step, inputs in enumerate(exact(x)):
-        gradient = _squared_hinge(theta, 1 - 2 * inputs, labels(inputs, bits), neurons, 0.0)
+    for step, (inputs, signs) in enumerate(zip(exact(x), exact(flips), strict=True)):
+        gradient = _squared_hinge(theta, 1 - 2 * inputs, signs * labels(inputs, bits), neurons, 0.0)
         _update(theta, mean, square, made + step + 1, rates, gradient)
 
 
-def plain_accuracy(theta: Array, x: Array, bits: Array, neurons: int) -> Array:
-    """Share of the inputs (n, examples) whose label has the sign of the prediction, (rows,)."""
-    inputs = exact(x)
-    found = predictions(exact(theta), 1 - 2 * inputs, neurons) * labels(inputs, bits)
-    return (found > 0).to(torch.float64).mean(1).numpy()
-
-
-def features(
-    x: Tensor, weights: Array, low: Array, high: Array, centre: Array, inverse: Array, separate: bool
-) -> Tensor:
-    """What networks on fixed heads see of inputs x (n, examples), standardised: (rows, features, examples)."""
+def features(x: Tensor, weights: Array, low: Array, high: Array, separate: bool) -> Tensor:
+    """What fixed heads report of inputs x (n, examples), each by itself or in the mean: (rows, features, examples)."""
     heads = low.shape[1]
     size = exact(weights)
     zero, one = exact(low).unsqueeze(2), exact(high).unsqueeze(2)
@@ -94,8 +81,7 @@ def features(
     whole, sine, cosine = totals.split(heads, 1)
     share = one * on_ones[:, :heads] / whole
     seen = torch.stack([share, 1 - share, sine / whole, cosine / whole], 2)  # (rows, heads, 4, examples)
-    seen = seen.flatten(1, 2) if separate else seen.mean(1)
-    return (seen - exact(centre).unsqueeze(2)) * exact(inverse).unsqueeze(2)
+    return seen.flatten(1, 2) if separate else seen.mean(1)
 
 
 def norms(theta: Array, inverse: Array, neurons: int) -> Array:
@@ -115,22 +101,17 @@ def on_heads(
 
     Parameters
     ----------
-    rates
-        Learning rates, (rows, steps).
-    weights
-        A head's weights :math:`e^{p_j}` times 1, sine and cosine of position j, (rows, 3m, n).
-    low, high
-        What the weight of a zero and of a one is multiplied by, (rows, m).
-    centre, inverse
-        Mean and inverse scale of each feature, (rows, features).
-    separate
-        Whether the network hears every head, or their mean.
-    caps
-        The product of the norms of both layers stays at most this, (rows,); infinite for no cap.
+    rates : learning rates, (rows, steps).
+    weights : a head's weights :math:`e^{p_j}` times 1, sine and cosine of position j, (rows, 3m, n).
+    low, high : what the weight of a zero and of a one is multiplied by, (rows, m).
+    centre, inverse : mean and inverse scale of each feature, (rows, features).
+    separate : whether the network hears every head, or their mean.
+    caps : the product of the norms of both layers stays at most this, (rows,); infinite for no cap.
     """
     for step, inputs in enumerate(exact(x)):
-        seen = features(inputs, weights, low, high, centre, inverse, separate)
-        gradient = _squared_hinge(theta, seen, labels(inputs, bits), neurons, smoothing)
+        seen = features(inputs, weights, low, high, separate) - exact(centre).unsqueeze(2)
+        standardised = seen * exact(inverse).unsqueeze(2)
+        gradient = _squared_hinge(theta, standardised, labels(inputs, bits), neurons, smoothing)
         _update(theta, mean, square, made + step + 1, rates[:, step], gradient)
         shrink = np.minimum(1, caps / np.maximum(norms(theta, inverse, neurons), 1e-300))
         theta[:, :-1] *= np.sqrt(shrink)[:, None]  # the biases with beta, so that the kinks stay where they are
@@ -143,8 +124,6 @@ def read_weights(theta: Tensor, n: int, k: int, tie: str) -> Tensor:
     ``bump``: :math:`g_j = \sum_i \exp(a_i \cdot \mathrm{pos}_j - |a_i|)`, the same without normalisation.
     ``free``: g itself. ``product``: the k heads, each in a channel of its own.
     """
-    if tie not in TIES:
-        raise ValueError(f"tie must be one of {', '.join(TIES)}, got {tie!r}")
     if tie == "free":
         return theta.unsqueeze(1)
     heads = theta.reshape(-1, k, 2)
@@ -162,21 +141,19 @@ def tied_predictions(theta: Tensor, x: Tensor, k: int, tie: str, smoothing: floa
 
 
 def tied(
-    theta: Array, mean: Array, square: Array, made: int, rates: Array, x: Array, bits: Array,
+    theta: Array, mean: Array, square: Array, made: int, rates: Array, x: Array, flips: Array, bits: Array,
     code: Array, k: int, kind: int, smoothing: float,
 ) -> None:  # fmt: skip
     """Steps of tied networks with the sigmoid hinge 1 - y sigmoid(p), or of product heads with 1 - y p.
 
     Parameters
     ----------
-    code
-        The positional code, (n, 2).
-    kind
-        Which of :data:`TIES`, by number.
+    code : the positional code, (n, 2).
+    kind : which of :data:`TIES`, by number.
     """
-    for step, inputs in enumerate(exact(x)):
+    for step, (inputs, signs) in enumerate(zip(exact(x), exact(flips), strict=True)):
         point = exact(theta).requires_grad_()
         found = tied_predictions(point, inputs, k, TIES[kind], smoothing)
-        risk = 1 - labels(inputs, bits) * (found if TIES[kind] == "product" else found.sigmoid())
+        risk = 1 - signs * labels(inputs, bits) * (found if TIES[kind] == "product" else found.sigmoid())
         gradient = torch.autograd.grad(risk.mean(1).sum(), point)[0]
         _update(theta, mean, square, made + step + 1, rates, gradient)

@@ -7,6 +7,7 @@ from ..recipes import Recipe, budget
 from ..risk import SeriesRisk
 from ..training import Run, risk_of
 
+PERMANENT = "-log of the permanent"
 BLIND, SIGNAL, NET = "label-free force", "parity signal", "net force"
 
 
@@ -14,19 +15,28 @@ def setting(
     loss: str, smoothing: float, temperature: float, code: str, optimiser: str, rate: float, updates: int
 ) -> Recipe:
     """A setting of the live page as a recipe of at most thirty epochs; ``repaired`` lets heads sample a position."""
-    sampled, length = loss == "repaired", budget(updates, 30)
+    sampled = loss == "repaired"
     return Recipe(
         name="one-run", about="one setting of the live page", loss="log" if sampled else loss,
-        head="sampled" if sampled else "zigzag", code=code, smoothing=smoothing,
-        temperature=temperature, optimiser=optimiser, learning_rate=rate, epochs=length["epochs"],
-        updates_per_epoch=length["updates_per_epoch"],
+        head="sampled" if sampled else "zigzag", code=code, smoothing=smoothing, temperature=temperature,
+        optimiser=optimiser, learning_rate=rate, **budget(updates, 30),
     )  # fmt: skip
 
 
 def risks(run: Run) -> pd.DataFrame:
-    """What one seed minimises, frame by frame: ``update`` and ``risk``, exact over all inputs."""
+    """What one seed minimises, frame by frame: ``update`` and ``risk``, exact over all inputs.
+
+    ``attrs["what"]`` names it (see :func:`minimised`).
+    """
     updates = torch.arange(len(run.risk)) * run.recipe.updates_per_epoch
-    return pd.DataFrame({"update": updates, "risk": run.risk[:, 0]})
+    found = pd.DataFrame({"update": updates, "risk": run.risk[:, 0]})
+    found.attrs["what"] = minimised(run.recipe)
+    return found
+
+
+def minimised(recipe: Recipe) -> str:
+    """What falls: the risk, or for heads that sample and the loss ``log``, minus the logarithm of the permanent."""
+    return PERMANENT if recipe.head == "sampled" and recipe.loss == "log" else "risk"
 
 
 def forces(run: Run) -> pd.DataFrame:
@@ -59,4 +69,5 @@ def outcome(run: Run) -> str:
     """What became of the bits, in one sentence."""
     found = "found" if run.committed.all() else "found by arg-max only" if run.recovered.all() else "not found"
     start, end = run.risk[[0, -1], 0].tolist()
-    return f"{run.recipe.updates} updates, risk {start:.3g} to {end:.3g}; B = {list(run.task.bits)} is {found}."
+    told = f"{run.recipe.updates} updates, {minimised(run.recipe)} {start:.3g} to {end:.3g}"
+    return f"{told}; B = {list(run.task.bits)} is {found}."

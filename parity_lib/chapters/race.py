@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -43,9 +44,11 @@ def load(path: Path) -> Recipe:
 
 def from_source(source: str, filename: str, folder: Path | None = None) -> Recipe:
     """:func:`load` of a text; ``folder`` is where its own imports are looked for first."""
-    names: dict[str, Any] = {"__name__": "recipe", "__file__": filename}
-    before = list(sys.path)
+    module = ModuleType("recipe")  # where a dataclass looks for the names in its annotations
+    module.__file__ = filename
+    names, before, other = vars(module), list(sys.path), sys.modules.get("recipe")
     sys.path[:0] = [str(folder)] if folder else []
+    sys.modules["recipe"] = module
     try:
         exec(compile(source, filename, "exec"), names)
         return _recipe(names, Path(filename).stem)
@@ -55,6 +58,8 @@ def from_source(source: str, filename: str, folder: Path | None = None) -> Recip
         raise RecipeError(f"{filename}{_line(error, filename)}: {_sentence(error)}") from None
     finally:
         sys.path[:] = before
+        sys.modules.pop("recipe", None)
+        sys.modules |= {"recipe": other} if other else {}
 
 
 def _recipe(names: Mapping[str, Any], stem: str) -> Recipe:

@@ -7,6 +7,7 @@ is one run, with a set *and* a start of its own, and all rows of a sweep train i
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -97,20 +98,14 @@ def outcomes(run: Run) -> pd.DataFrame:
     tasks = run.tasks * (rows if len(run.tasks) == 1 else 1)
     attention = last_attention(run)
     bits = torch.tensor([task.indices for task in tasks])
-    return pd.DataFrame(
-        {
-            "n": tasks[0].n,
-            "k": tasks[0].k,
-            "bits": [" ".join(map(str, task.bits)) for task in tasks],
-            "seed": run.seeds,
-            "neighbours": [bool(task.neighbours) for task in tasks],
-            "recovered": recovered(attention, tasks).numpy(),
-            "committed": committed(attention, tasks).numpy(),
-            "by_weights": right_by_weights(attention, tasks).numpy(),
-            "weakest": attention.amax(-2).gather(1, bits).amin(-1).numpy(),
-            "risk": run.risk[-1].numpy(),
-        }
-    )
+    columns = {
+        "n": tasks[0].n, "k": tasks[0].k, "bits": [" ".join(map(str, task.bits)) for task in tasks],
+        "seed": run.seeds, "neighbours": [bool(task.neighbours) for task in tasks],
+        "recovered": recovered(attention, tasks), "committed": committed(attention, tasks),
+        "by_weights": right_by_weights(attention, tasks),
+        "weakest": attention.amax(-2).gather(1, bits).amin(-1), "risk": run.risk[-1],
+    }  # fmt: skip
+    return pd.DataFrame(columns)
 
 
 def last_attention(run: Run, frame: int = -1) -> Tensor:
@@ -140,7 +135,7 @@ def settling_update(run: Run) -> Tensor:
     return torch.where(tail > 0, first.to(torch.float64), math.inf)
 
 
-def share_closed(risk: np.ndarray | pd.Series, k: int, recipe: Recipe = SIGNED) -> np.ndarray:
+def share_closed(risk: np.ndarray | pd.Series | Tensor, k: int, recipe: Recipe = SIGNED) -> np.ndarray:
     r"""How much of the way from guessing to the least risk is done, :math:`(1 - R)/(1 - R^*)`.
 
     For the sigmoid hinge, which is 1 on average for guesses; :math:`R^*` is the risk of hard heads on the bits.
@@ -230,19 +225,17 @@ def sweep_temperature(
     smallest = 2 * k / 700  # below it the product of k attentions leaves the range of 64-bit numbers at the start
     tasks = mixed_sets(n, k, pairs, seed=k)
     parts = []
-    for recipe in (SIGNED, REPAIRED):
-        for power in powers:
-            temperature = float(n) ** power
-            if recipe is REPAIRED and temperature <= smallest:
-                continue
-            rates = {"fixed": recipe.learning_rate, "proportional": recipe.learning_rate * temperature}
-            frames: dict[float, pd.DataFrame] = {}
-            for name, step in rates.items():
-                if step not in frames:
-                    run = fit(tasks, recipe, updates, device, temperature=temperature, learning_rate=step)
-                    frames[step] = outcomes(run)
-                labels = {"recipe": recipe.name, "power": power, "temperature": temperature, "rate": name}
-                parts.append(frames[step].assign(**labels))
+    for recipe, power in product((SIGNED, REPAIRED), powers):
+        temperature = float(n) ** power
+        if recipe is REPAIRED and temperature <= smallest:
+            continue
+        steps = {"fixed": recipe.learning_rate, "proportional": recipe.learning_rate * temperature}
+        frames = {
+            step: outcomes(fit(tasks, recipe, updates, device, temperature=temperature, learning_rate=step))
+            for step in set(steps.values())
+        }
+        labels = {"recipe": recipe.name, "power": power, "temperature": temperature}
+        parts += [frames[step].assign(**labels, rate=name) for name, step in steps.items()]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -282,12 +275,10 @@ def sweep_length(k: int, lengths: list[int], pairs: int, updates: int, device: s
     the range of 64-bit numbers.
     """
     parts = []
-    for code in ("circle", "powers"):
-        for n in lengths:
-            step = min(0.3 * (n / 20) ** 1.4, 240 / k) if code == "circle" else 0.1
-            tasks = draw_sets(n, k, pairs, seed=n)
-            run = fit(tasks, REPAIRED, updates, device, epochs=300, code=code, learning_rate=step)
-            parts.append(outcomes(run).assign(code=code, settled=settling_update(run).numpy()))
+    for code, n in product(("circle", "powers"), lengths):
+        step = min(0.3 * (n / 20) ** 1.4, 240 / k) if code == "circle" else 0.1
+        run = fit(draw_sets(n, k, pairs, seed=n), REPAIRED, updates, device, epochs=300, code=code, learning_rate=step)
+        parts.append(outcomes(run).assign(code=code, settled=settling_update(run).numpy()))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -370,36 +361,31 @@ def first_gradients(ks: list[int], lengths: list[int], pairs: int, examples: int
     1 - perm; ``price``, the batch at which the product head's gradient is as large as its noise.
     """
     parts = []
-    for k in ks:
-        starts = initial_directions(range(pairs), k)
-        for n in lengths:
-            tasks = draw_sets(n, k, pairs, seed=1_000 * k + n)
-            draws = torch.Generator().manual_seed(1_000_000 + 1_000 * k + n)
-            exact = SampledAttentionRisk(tasks, "linear").value_and_gradient(starts)[1].flatten(1).norm(dim=1)
-            spread = gradient_noise(starts, n, 1.0, "circle", examples, draws)
-            columns = {"k": k, "n": n, "seed": range(pairs), "gradient": exact.numpy()}
-            parts.append(pd.DataFrame(columns).assign(price=((spread - exact.square()) / exact.square()).numpy()))
+    for k, n in product(ks, lengths):
+        tasks, starts = draw_sets(n, k, pairs, seed=1_000 * k + n), initial_directions(range(pairs), k)
+        exact = SampledAttentionRisk(tasks, "linear").value_and_gradient(starts)[1].flatten(1).norm(dim=1)
+        draws = torch.Generator().manual_seed(1_000_000 + 1_000 * k + n)
+        price = (gradient_noise(starts, n, 1.0, examples, draws) - exact.square()) / exact.square()
+        parts.append(pd.DataFrame({"k": k, "n": n, "seed": range(pairs), "gradient": exact, "price": price}))
     return pd.concat(parts, ignore_index=True)
 
 
-def gradient_noise(
-    directions: Tensor, n: int, temperature: float, code: str, examples: int, generator: torch.Generator
-) -> Tensor:
-    r"""Mean square :math:`E|g|^2` of the product head's gradient on one example, (rows, heads, width) -> (rows,).
+def gradient_noise(directions: Tensor, n: int, temperature: float, examples: int, generator: torch.Generator) -> Tensor:
+    r"""Mean square :math:`E|g|^2` of the product head's gradient on one example, (rows, heads, 2) -> (rows,).
 
     With :math:`z = 1 - 2x` the gradient on one example is :math:`-y\, J_i^T z \prod_{l \ne i} \gamma^{(l)} z` at head
     i, J being the Jacobian of attention. The label drops out of its square, so that the noise does not know B; it is
     a mean over ``examples`` draws.
     """
-    table = positional_code(n, code)
-    attention = soft_attention(directions, n, temperature, code)  # (rows, heads, n)
+    table = positional_code(n)
+    attention = soft_attention(directions, n, temperature)  # (rows, heads, n)
     z = 1 - 2 * torch.randint(2, (examples, n), generator=generator).to(torch.float64)
     read = attention @ z.T  # (rows, heads, examples)
     total = directions.new_zeros(len(directions))
     heads = range(attention.shape[1])
     for i in heads:
         gamma = attention[:, i]
-        jacobian = gamma.unsqueeze(-1) * (table - (gamma @ table).unsqueeze(1)) / temperature  # (rows, n, width)
+        jacobian = gamma.unsqueeze(-1) * (table - (gamma @ table).unsqueeze(1)) / temperature  # (rows, n, 2)
         others = read[:, [other for other in heads if other != i]].prod(1)
         total += ((jacobian.transpose(1, 2) @ z.T).square().sum(1) * others.square()).mean(-1)
     return total
@@ -426,17 +412,12 @@ def fitted_exponent(frame: pd.DataFrame, column: str, least: int = 50, draws: in
 # Training the entries that see tokens
 
 
-def solved(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same runs with the column ``solved``: they close nearly all of the gap to the least risk."""
-    return frame.assign(solved=frame["closed"] >= SOLVED)
-
-
 @kept
 def token_columns(n: int, k: int, pairs: int, updates: int) -> pd.DataFrame:
     """The literal model on all 2^n inputs with and without the token columns trained.
 
     One row per run: ``trained`` (``positions`` or ``tokens too``), ``seed``, ``recovered`` (arg-max of the position
-    scores), ``closed`` and ``tilt``, the largest difference of a_11 and a_12 of its heads.
+    scores), ``closed`` and ``solved``.
     """
     tasks = mixed_sets(n, k, pairs, seed=70)
     recipe = replace(SIGNED, epochs=1, updates_per_epoch=updates)
@@ -444,9 +425,9 @@ def token_columns(n: int, k: int, pairs: int, updates: int) -> pd.DataFrame:
     for label, free in (("positions", False), ("tokens too", True)):
         matrices, risk = train_columns(tasks, recipe, range(pairs), token_columns=free)
         found = recovered(soft_attention(matrices[..., 0, 2:], n, 1.0), tasks)
-        tilt = (matrices[..., 0, 0] - matrices[..., 0, 1]).abs().amax(-1)
-        columns = {"trained": label, "seed": range(pairs), "recovered": found.numpy(), "tilt": tilt.numpy()}
-        parts.append(pd.DataFrame(columns).assign(closed=share_closed(risk.numpy(), k, recipe)))
+        closed = share_closed(risk, k, recipe)
+        columns = {"trained": label, "seed": range(pairs), "recovered": found, "closed": closed}
+        parts.append(pd.DataFrame(columns | {"solved": closed >= SOLVED}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -512,10 +493,9 @@ def judge_soft_to_hard(counterexample: dict[str, float], solutions: pd.DataFrame
     The runs of :func:`soft_solutions` are neither needed for the proof nor able to replace it, but one that is
     misread although no two of its bits are cyclic neighbours would speak against it.
     """
-    counts = {str(kind): rate(part["proper"]) for kind, part in solutions.groupby("kind")}
-    numbers = {**counterexample, **{f"read as it should be, {kind}": found for kind, found in counts.items()}}
-    against = "apart" in counts and counts["apart"].successes < counts["apart"].trials
-    if against:
+    counts = {f"read as it should be, {kind}": rate(part["proper"]) for kind, part in solutions.groupby("kind")}
+    numbers = {**counterexample, **counts}
+    if not solutions.loc[solutions["kind"] == "apart", "proper"].all():
         return Verdict("open", "measured", numbers, "a soft solution without cyclic neighbours is misread")
     if counterexample["soft"] < 1e-6 and counterexample["hard"] > 1e-3:
         return Verdict("narrower range", "proved", numbers, "if positions 1 and n count as neighbours")

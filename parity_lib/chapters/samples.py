@@ -9,17 +9,18 @@ stream is the number of examples from which on the learner names the set B.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pandas as pd
 from scipy.sparse.linalg import eigsh
 
 from ..attention import positional_code
-from ..evidence import Interval, Rate, Verdict, rate
+from ..evidence import Interval, Verdict
+from ..kernels import choose
 from ..progress import track
 from . import networks
-from .samples_kernels import SIGNS, pair_counts, slopes
+from .samples_kernels import SIGNS, fused_descend, pair_counts, slopes
 from .store import kept
 
 Array = np.ndarray
@@ -83,21 +84,46 @@ def fit_moments(counts: Array, examples: int, code: Array, start: Array, updates
     M is the matrix of the means of :math:`y z_a z_b`, from the counts of :func:`pair_counts`.
     """
     moments = (1 - 2 * counts / examples).astype(np.float32)
-    heads, optimiser, table = start.astype(np.float32), Adam(start.shape), code.astype(np.float32)
-    for _ in range(updates):
-        attention = attend(heads, table)
-        heads -= optimiser.step(through_softmax(attention, -(attention[::-1] @ moments), table), 0.3)
+    heads, table = start.astype(np.float32), np.ascontiguousarray(code, dtype=np.float32)
+    descend(heads, moments, table, updates)
     return attend(heads, table).argmax(1).tolist()
 
 
+def plain_descend(heads: Array, moments: Array, code: Array, updates: int) -> None:
+    """Updates of two heads (2, d) by Adam with step size 0.3, in place; see :func:`fit_moments`."""
+    optimiser = Adam(heads.shape)
+    for _ in range(updates):
+        attention = attend(heads, code)
+        heads -= optimiser.step(through_softmax(attention, -(attention[::-1] @ moments), code), 0.3)
+
+
+descend = choose(fused_descend, plain_descend)
+
+
 def stream_of(n: int, k: int, trial: int, words: int, noise: float = 0.0) -> tuple[set[int], Array, Array]:
-    """A random set B, and examples in columns of bits (n, words) with their labels' sign bits (words,)."""
-    generator = np.random.default_rng([n, k, trial])
+    """A random set B, and examples in columns of bits (n, words) with their labels' sign bits (words,).
+
+    Labels are flipped at the rate ``noise``; every rate has streams of its own.
+    """
+    generator = drawn_by(noise, n, k, trial)
     bits = set(generator.choice(n, k, replace=False).tolist())
     columns = generator.integers(0, 2**64, size=(n, words), dtype=np.uint64)
     flips = np.packbits(generator.random(64 * words if noise else 0) < noise).view(np.uint64)
     odd = np.bitwise_xor.reduce(columns[sorted(bits)])
     return bits, columns, odd ^ flips if noise else odd
+
+
+def drawn_by(noise: float, *names: int) -> np.random.Generator:
+    """The generator of a stream: its own for every n, k, ... and rate of flipped labels."""
+    return np.random.default_rng([*names, round(1e6 * noise)] if noise else list(names))
+
+
+def dearer(noise: float) -> float:
+    r"""How many times as many examples a mean needs with labels flipped at the rate p: :math:`(1 - 2p)^{-2}`.
+
+    The signal of a mean of :math:`y\,g(x)` shrinks by 1 - 2p, and its noise stays what it is.
+    """
+    return (1 - 2 * noise) ** -2
 
 
 def least(found: Iterable[tuple[int, bool]]) -> float:
@@ -110,18 +136,23 @@ def least(found: Iterable[tuple[int, bool]]) -> float:
     return fewest
 
 
-def heads_on_pairs(n: int, trial: int, code: Array, most: int) -> float:
-    """Examples that two heads need at k = 2, looked at after 64, 128, ... of at most ``most`` examples."""
-    bits, columns, odd = stream_of(n, 2, trial, most // 64)
-    start = unit_start(2, code.shape[1], np.random.default_rng([n, trial, code.shape[1]]))
+def prefixes(n: int, trial: int, most: int, noise: float = 0.0) -> tuple[set[int], list[tuple[int, Array]]]:
+    """The pair of a stream, and the counts of its first most, ..., 128, 64 examples as (examples, counts)."""
+    bits, columns, odd = stream_of(n, 2, trial, most // 64, noise)
     looked = [FIRST << i for i in range((most // FIRST).bit_length())]
     edges = [0, *(examples // 64 for examples in looked)]  # one pass over the examples: the counts of a prefix add up
     parts = [pair_counts(columns[:, a:b], odd[a:b]) for a, b in pairwise(edges)]
-    counts = np.cumsum(parts, axis=0)
-    return least(
-        (examples, set(fit_moments(count, examples, code, start)) == bits)
-        for examples, count in zip(looked[::-1], counts[::-1], strict=True)
-    )
+    return bits, list(zip(looked, np.cumsum(parts, axis=0), strict=True))[::-1]
+
+
+def heads_on_pairs(bits: set[int], seen: Sequence[tuple[int, Array]], code: Array, start: Array) -> float:
+    """Examples from which on two heads name their pair, looked at where :func:`prefixes` has counts."""
+    return least((examples, set(fit_moments(counts, examples, code, start)) == bits) for examples, counts in seen)
+
+
+def start_of_pairs(n: int, trial: int, code: Array, noise: float = 0.0) -> Array:
+    """Where the two heads of a stream start, (2, d)."""
+    return unit_start(2, code.shape[1], drawn_by(noise, n, trial, code.shape[1]))
 
 
 def leading_pair(counts: Array, examples: int) -> set[int]:
@@ -133,17 +164,12 @@ def leading_pair(counts: Array, examples: int) -> set[int]:
     return set(np.argsort(-np.abs(vector))[:2].tolist())
 
 
-def leading_vector(n: int, trial: int) -> float:
-    """Examples from which on the leading eigenvector of the moment matrix names a pair, looked at as for the heads.
+def leading_vector(bits: set[int], seen: Sequence[tuple[int, Array]]) -> float:
+    r"""Examples from which on the leading eigenvector of the moment matrix names the pair, looked at as for the heads.
 
-    The pair adds an eigenvalue of 1 to noise of norm :math:`2 \\sqrt{n/N}`: of order n examples should do.
+    The pair adds an eigenvalue of 1 to noise of norm :math:`2 \sqrt{n/N}`: of order n examples should do.
     """
-    looked = [FIRST << i for i in range((32 * n // FIRST).bit_length())]
-    bits, columns, odd = stream_of(n, 2, trial, looked[-1] // 64)
-    return least(
-        (examples, leading_pair(pair_counts(columns[:, : examples // 64], odd[: examples // 64]), examples) == bits)
-        for examples in looked[::-1]
-    )
+    return least((examples, leading_pair(counts, examples) == bits) for examples, counts in seen)
 
 
 def batch_of(n: int, k: int, size: int) -> int:
@@ -151,12 +177,12 @@ def batch_of(n: int, k: int, size: int) -> int:
     return 1 << max(6, round(np.log2(n**k / (20 * size))))
 
 
-def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, rate: float = 0.1) -> float:
+def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, noise: float = 0.0, rate: float = 0.1) -> float:
     """Examples that k heads need in one pass of fresh batches: B is named, and still after four more batches.
 
     The step size falls like one over the root of the number of batches, so that noise averages out.
     """
-    generator = np.random.default_rng([n, k, trial, code.shape[1]])
+    generator = drawn_by(noise, n, k, trial, code.shape[1])
     bits = set(generator.choice(n, k, replace=False).tolist())
     heads, optimiser = unit_start(k, code.shape[1], generator), Adam((k, code.shape[1]))
     batch, places, named = batch_of(n, k, code.shape[1]), -(-n // 8), 0
@@ -165,6 +191,8 @@ def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, rate: fl
         labels = np.ones(batch, dtype=np.float32)
         for bit in bits:
             labels *= SIGNS[x[:, bit // 8], bit % 8]
+        if noise:
+            labels[generator.random(batch) < noise] *= -1
         attention = attend(heads, code)
         gradient = through_softmax(attention, slopes(x, labels, attention), code)
         heads -= optimiser.step(gradient, rate / np.sqrt(made))
@@ -174,9 +202,9 @@ def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, rate: fl
     return np.nan
 
 
-def largest_coefficient(n: int, k: int, trial: int, most: int = 256) -> float:
+def largest_coefficient(n: int, k: int, trial: int, most: int = 256, noise: float = 0.0) -> float:
     """Examples from which on the largest empirical Fourier coefficient of degree k is that of B: all subsets tried."""
-    bits, columns, odd = stream_of(n, k, trial, most // 64)
+    bits, columns, odd = stream_of(n, k, trial, most // 64, noise)
     looked = sorted({int(8 * 1.25**i) for i in range(40) if 8 * 1.25**i <= most}, reverse=True)
     z, y = signs(columns), signs(odd)
     return least((examples, best_subset(z[:, :examples], y[:examples], k) == bits) for examples in looked)
@@ -200,76 +228,76 @@ def best_subset(z: Array, y: Array, k: int) -> set[int]:
     return set(map(int, place))
 
 
-def elimination(n: int, trial: int, noise: float = 0.0, k: int = 2) -> tuple[float, bool]:
-    """Examples until elimination over GF(2) has full rank, and whether what it then says is B.
+def elimination(n: int, k: int, trial: int, most: float = np.inf, noise: float = 0.0) -> float:
+    r"""Examples until elimination over GF(2) names B, tried anew on fresh examples until its answer has k positions.
 
-    The n examples that raise the rank decide: a single flipped label among them, and another set comes out.
+    Drawn from the law of this number, which a test compares with elimination itself. A try asks for examples until
+    they have rank n: at rank n - j each raises it with chance :math:`1 - 2^{-j}`. The n that did decide: with one
+    wrong label among them, of chance :math:`1 - (1 - p)^n`, the answer is a random set, which hardly ever has k
+    positions.
     """
-    generator = np.random.default_rng([n, k, trial, 2])
-    pivots: dict[int, int] = {}
-    seen, clean = 0, True
-    while len(pivots) < n:
-        value = int.from_bytes(generator.bytes(-(-n // 8)), "little") & (1 << n) - 1
-        seen, flipped = seen + 1, generator.random() < noise
-        while value and (place := value.bit_length()) in pivots:
-            value ^= pivots[place]
-        if value:
-            pivots[place] = value
-            clean = clean and not flipped
-    return float(seen), clean
+    generator = drawn_by(noise, n, k, trial, 2)
+    tries = min(generator.geometric((1 - noise) ** n), most // n + 1) if noise else 1
+    seen = n * tries + generator.negative_binomial(tries, 1 - 0.5 ** np.arange(1, n + 1)).sum()
+    return float(seen) if seen <= most else np.nan
 
 
 @kept
-def pairs_by_length(lengths: Sequence[int], trials: int, most: int) -> pd.DataFrame:
-    """k = 2: what heads on the code of powers, the largest coefficient and elimination need, stream by stream.
+def pairs_by_length(lengths: Sequence[int], trials: int, most: int, noises: Sequence[float] = (0.0,)) -> pd.DataFrame:
+    """k = 2: what heads on the code of powers, the leading vector, the largest coefficient and elimination need.
 
-    Columns ``learner``, ``k``, ``n``, ``numbers`` (in a head), ``trial``, ``examples``.
+    A row for every learner and stream, see :data:`COLUMNS`.
     """
     rows = []
-    for n in lengths:
-        code, limit = powers(n), _limit(n, most)
-        for trial in track(trials, f"pairs, n = {n}"):
-            rows.append(("heads", 2, n, code.shape[1], trial, heads_on_pairs(n, trial, code, limit)))
-            rows.append(("largest coefficient", 2, n, 0, trial, largest_coefficient(n, 2, trial)))
-            rows.append(("elimination", 2, n, 0, trial, elimination(n, trial)[0]))
+    for n, noise in product(lengths, noises):
+        code, limit, few = powers(n), _limit(n, most, noise), _few(256, noise)
+        for trial in track(trials, f"pairs, n = {n}, noise {noise:g}"):
+            bits, seen = prefixes(n, trial, limit, noise)
+            by_heads = heads_on_pairs(bits, seen, code, start_of_pairs(n, trial, code, noise))
+            near = [(examples, counts) for examples, counts in seen if examples <= 32 * n * dearer(noise)]
+            found = [
+                ("heads", code.shape[1], by_heads, limit),
+                ("leading vector", n, leading_vector(bits, near), near[0][0]),
+                ("largest coefficient", 0, largest_coefficient(n, 2, trial, few, noise), few),
+                ("elimination", 0, elimination(n, 2, trial, most, noise), most),
+            ]
+            rows += [(name, 2, n, noise, size, trial, examples, cap) for name, size, examples, cap in found]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 @kept
-def leading_vectors(lengths: Sequence[int], trials: int) -> pd.DataFrame:
-    """k = 2: what the leading eigenvector of the moment matrix needs; it has a number for every position."""
-    rows = [("leading vector", 2, n, n, trial, leading_vector(n, trial)) for n in lengths for trial in range(trials)]
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-@kept
-def triples_by_length(lengths: Sequence[int], trials: int, most: int, subsets_to: int) -> pd.DataFrame:
+def triples_by_length(
+    lengths: Sequence[int], trials: int, most: int, subsets_to: int, noises: Sequence[float] = (0.0,)
+) -> pd.DataFrame:
     """k = 3: the same in one pass over fresh batches; all triples are tried up to n = ``subsets_to``."""
     rows = []
-    for n in lengths:
-        code = powers(n)
-        for trial in track(trials, f"triples, n = {n}"):
-            rows.append(("heads", 3, n, code.shape[1], trial, heads_streaming(n, 3, trial, code, most)))
-            rows.append(("elimination", 3, n, 0, trial, elimination(n, trial, k=3)[0]))
+    for n, noise in product(lengths, noises):
+        code, few = powers(n), _few(64, noise)
+        for trial in track(trials, f"triples, n = {n}, noise {noise:g}"):
+            found = [
+                ("heads", code.shape[1], heads_streaming(n, 3, trial, code, most, noise), most),
+                ("elimination", 0, elimination(n, 3, trial, most, noise), most),
+            ]
             if n <= subsets_to:
-                rows.append(("largest coefficient", 3, n, 0, trial, largest_coefficient(n, 3, trial, 64)))
+                found.append(("largest coefficient", 0, largest_coefficient(n, 3, trial, few, noise), few))
+            rows += [(name, 3, n, noise, size, trial, examples, cap) for name, size, examples, cap in found]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 @kept
 def networks_by_length(
-    k: int, lengths: Sequence[int], trials: int, neurons: int, steps: int, batch: int
+    k: int, lengths: Sequence[int], trials: int, neurons: int, steps: int, batch: int, noises: Sequence[float] = (0.0,)
 ) -> pd.DataFrame:
     """Plain ReLU networks in one pass over fresh batches, until 99 % of inputs are right; the better of two rates."""
     rows = []
-    for n in lengths:
-        tasks = networks.drawn_tasks(n, k, range(trials))
-        entrant = networks.plain_entrant(tasks, neurons, range(trials), (0.01, 0.03))
-        (made,) = networks.race([entrant], n, steps, batch, label=f"networks, n = {n}")
+    for n, (i, noise) in product(lengths, enumerate(noises)):
+        seeds = range(i * trials, (i + 1) * trials)
+        entrant = networks.plain_entrant(networks.drawn_tasks(n, k, seeds), neurons, seeds, (0.01, 0.03))
+        (made,) = networks.race([entrant], n, steps, batch, noise=noise, label=f"networks, n = {n}, noise {noise:g}")
         needed = np.where(made > 0, made * float(batch), np.nan).reshape(2, trials)
         best = needed[int(np.isfinite(needed[1]).sum() > np.isfinite(needed[0]).sum())]
-        size = networks.parameters_of(n, neurons)
-        rows += [("network", k, n, size, trial, found) for trial, found in enumerate(best)]
+        size = entrant.start.shape[1]
+        rows += [("network", k, n, noise, size, trial, found, steps * batch) for trial, found in enumerate(best)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -277,42 +305,30 @@ def networks_by_length(
 def pairs_by_size(n: int, sizes: Sequence[int], trials: int, most: int) -> pd.DataFrame:
     """k = 2 at one length: what heads need by the number of numbers each has (see :func:`code_of`)."""
     rows = []
-    for size in sizes:
-        code = code_of(n, size)
-        for trial in track(trials, f"pairs, {size} numbers a head"):
-            rows.append(("heads", 2, n, code.shape[1], trial, heads_on_pairs(n, trial, code, most)))
+    for trial in track(trials, "heads of several sizes"):
+        bits, seen = prefixes(n, trial, most)
+        for code in (code_of(n, size) for size in sizes):
+            found = heads_on_pairs(bits, seen, code, start_of_pairs(n, trial, code))
+            rows.append(("heads", 2, n, 0.0, code.shape[1], trial, found, most))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-@kept
-def under_noise(n: int, rates: Sequence[float], trials: int, head_examples: int, few_examples: int) -> pd.DataFrame:
-    """k = 2 with labels flipped at several rates: ``learner``, ``noise``, ``trial`` and ``right``.
+COLUMNS = ["learner", "k", "n", "noise", "numbers", "trial", "examples", "most"]
+"""A learner on a stream: with labels flipped at a rate, with so many numbers (in a head, or in all), the examples it
+needs, nan if they are more than ``most``."""
 
-    Heads and the leading vector get ``head_examples``, the largest coefficient ``few_examples``, elimination as many
-    as it asks for.
+
+def _limit(n: int, most: int, noise: float) -> int:
+    """As many examples as two heads should need with room to spare: a power of two above 32 768 and above n² / 2.
+
+    With wrong labels as many times more as :func:`dearer` says, and never more than ``most``.
     """
-    rows, code = [], powers(n)
-    for noise in rates:
-        for trial in track(trials, f"noise {noise:g}"):
-            bits, columns, odd = stream_of(n, 2, trial, head_examples // 64, noise)
-            start = unit_start(2, code.shape[1], np.random.default_rng([n, trial]))
-            few, counts = few_examples // 64, pair_counts(columns, odd)
-            found = {
-                "heads": set(fit_moments(counts, head_examples, code, start)) == bits,
-                "leading vector": leading_pair(counts, head_examples) == bits,
-                "largest coefficient": best_subset(signs(columns[:, :few]), signs(odd[:few]), 2) == bits,
-                "elimination": elimination(n, trial, noise)[1],
-            }
-            rows += [(learner, noise, trial, right) for learner, right in found.items()]
-    return pd.DataFrame(rows, columns=["learner", "noise", "trial", "right"])
+    return min(most, 1 << math.ceil(math.log2(max(1 << 15, n * n / 2))) + round(math.log2(dearer(noise))))
 
 
-COLUMNS = ["learner", "k", "n", "numbers", "trial", "examples"]
-
-
-def _limit(n: int, most: int) -> int:
-    """As many examples as two heads should need with room to spare: 32 768, or a power of two above n² / 2."""
-    return min(most, max(1 << 15, 1 << int(np.ceil(np.log2(n * n / 2)))))
+def _few(examples: int, noise: float) -> int:
+    """The same for the largest coefficient, in whole words of 64."""
+    return 64 * math.ceil(examples / 64 * dearer(noise))
 
 
 def quantile(examples: Array, share: float = 0.5) -> float:
@@ -342,10 +358,8 @@ def needed(frame: pd.DataFrame, by: Sequence[str] = ("learner", "k", "n")) -> pd
 
 def longest(needed: pd.DataFrame, k: int, *learners: str) -> pd.Series:
     """The medians of several learners at the longest n that all of them have, and ``n``; nan without one."""
-    table = (
-        needed[needed["k"] == k].pivot(index="n", columns="learner", values="median").reindex(columns=list(learners))
-    )
-    table = table.dropna().reset_index()
+    medians = needed[needed["k"] == k].pivot(index="n", columns="learner", values="median")
+    table = medians.reindex(columns=list(learners)).dropna().reset_index()
     return table.iloc[-1] if len(table) else pd.Series(np.nan, ["n", *learners])
 
 
@@ -366,6 +380,8 @@ def growth(frame: pd.DataFrame, x: str, times: str | None = None, draws: int = 1
             return np.nan
         return float(np.polyfit(np.log(places[finite]), np.log(medians[finite]), 1)[0])
 
+    if not math.isfinite(slope(groups)):
+        return Interval(np.nan, np.nan, np.nan)
     drawn = [slope([generator.choice(group, len(group)) for group in groups]) for _ in range(draws)]
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     return Interval(slope(groups), float(low), float(high))
@@ -384,9 +400,48 @@ def blind_below(frame: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(examples=sets / (rows["k"] * rows["numbers"])).drop(columns="numbers")
 
 
-def share_right(frame: pd.DataFrame, learner: str, noise: float) -> Rate:
-    """How often a learner named B at a rate of flipped labels."""
-    return rate(frame.query("learner == @learner and noise == @noise")["right"])
+def growth_under_noise(frame: pd.DataFrame) -> pd.DataFrame:
+    r"""Power of :math:`(1 - 2p)^{-2}` with which every learner's median grows with the rate p of flipped labels.
+
+    Columns ``learner``, ``k``, ``n``, ``power`` with its interval ``low`` to ``high``, and ``found``, the share of the
+    rates at which the median stream found B: the others cannot enter the power.
+    """
+    rows = []
+    for names, part in frame.assign(price=dearer(frame["noise"])).groupby(["learner", "k", "n"], sort=False):
+        power = growth(part, "price")
+        found = np.mean([np.isfinite(quantile(one.to_numpy())) for _, one in part.groupby("price")["examples"]])
+        rows.append((*names, power.value, power.low, power.high, found))
+    return pd.DataFrame(rows, columns=["learner", "k", "n", "power", "low", "high", "found"])
+
+
+AVERAGING = ("heads", "leading vector", "largest coefficient")
+"""The learners that use a label only in means."""
+
+
+def pay_as_a_mean(powers: pd.DataFrame) -> bool:
+    """Whether the powers of :func:`growth_under_noise` agree with 1 for all learners that average.
+
+    Each found B at every rate, its interval meets that from 0.9 to 1.1, and does not reach 0.5 or 1.5.
+    """
+    powers = powers[powers["learner"].isin(AVERAGING)]
+    met = (powers["low"] < 1.1) & (powers["high"] > 0.9) & (powers["low"] > 0.5) & (powers["high"] < 1.5)
+    return bool((met & (powers["found"] == 1)).all())
+
+
+def power_of(powers: pd.DataFrame, learner: str, k: int, n: int) -> Interval:
+    """One row of :func:`growth_under_noise`."""
+    (row,) = powers.query("learner == @learner and k == @k and n == @n").itertuples()
+    return Interval(row.power, row.low, row.high)
+
+
+def dearer_from(needed: pd.DataFrame, k: int, n: int, learner: str, other: str | None = None) -> float:
+    """The least rate of flipped labels from which on a learner needs more examples than another one, or than it had.
+
+    nan if at none.
+    """
+    table = needed.query("k == @k and n == @n").pivot(index="noise", columns="learner", values="median")
+    limit = table[other] if other else np.finfo(float).max
+    return next((float(rate) for rate in table.index if (table[learner] > limit)[rate:].all()), np.nan)
 
 
 def judge_price(powers: Mapping[int, Interval]) -> Verdict:

@@ -106,5 +106,33 @@ def fused_slopes(x: Array, labels: Array, attention: Array) -> Array:
     return -(by_byte @ SIGNS).reshape(heads, -1)[:, :n] / len(x)
 
 
+@compiled
+def fused_descend(heads, moments, code, updates):  # type: ignore[no-untyped-def]
+    """Two heads on a moment matrix: :func:`parity_lib.chapters.samples.plain_descend`, fused."""
+    n, size = code.shape
+    attention, push = np.empty((2, n), heads.dtype), np.empty((2, n), heads.dtype)
+    mean, square, slope = np.zeros((2, size)), np.zeros((2, size)), np.empty((2, size))
+    for made in range(1, updates + 1):
+        for h in range(2):
+            scores = np.dot(code, heads[h])
+            attention[h] = np.exp(scores - scores.max())
+            attention[h] /= attention[h].sum()
+        push[:] = 0
+        for a in range(n):
+            first, second, row = attention[1, a], attention[0, a], moments[a]
+            for b in range(n):
+                push[0, b] -= first * row[b]
+                push[1, b] -= second * row[b]
+        for h in range(2):
+            push[h] = attention[h] * (push[h] - np.dot(attention[h], push[h]))
+            slope[h] = np.dot(push[h], code)
+        for h in range(2):
+            for p in range(size):
+                mean[h, p] = 0.9 * mean[h, p] + 0.1 * slope[h, p]
+                square[h, p] = 0.999 * square[h, p] + 0.001 * slope[h, p] ** 2
+                scale = np.sqrt(square[h, p] / (1 - 0.999**made)) + 1e-30
+                heads[h, p] -= 0.3 * mean[h, p] / (1 - 0.9**made) / scale
+
+
 pair_counts = choose(fused_pair_counts, plain_pair_counts)
 slopes = choose(fused_slopes, plain_slopes)

@@ -8,7 +8,7 @@ tokens then, the risk is an average over the draws, so it is affine in every :ma
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -43,11 +43,10 @@ def settings() -> list[Recipe]:
     """
     gd = {"log": 5.0, "linear": 20.0, "squared_hinge": 20.0}
     found = []
-    for loss in SAMPLED_LOSSES:
-        for power in (0, -1):
-            for optimiser, step in (("gd", gd[loss]), ("adam", 0.3)):
-                changed = replace(RECIPES["repaired"], loss=loss, optimiser=optimiser, learning_rate=step)
-                found.append(replace(changed, temperature_power=power))
+    for loss, power, optimiser in product(SAMPLED_LOSSES, (0, -1), ("gd", "adam")):
+        step = gd[loss] if optimiser == "gd" else 0.3
+        changes: dict[str, Any] = {"optimiser": optimiser, "learning_rate": step, "temperature_power": power}
+        found.append(replace(RECIPES["repaired"], loss=loss, **changes))
     return found
 
 
@@ -95,15 +94,8 @@ def sufficient(frame: pd.DataFrame) -> pd.DataFrame:
 def multi_affine(coefficients: Tensor, codes: Tensor, temperature: float) -> Callable[[Tensor], Tensor]:
     r"""The mean of a table over positions that heads draw, :math:`F(a) = E_{J_i \sim \gamma_i} \Phi_{J_1 \dots J_m}`.
 
-    Parameters
-    ----------
-    coefficients : :math:`\Phi`, m axes of length n; all functions affine in each head's attention are of this form.
-    codes : codes of the positions, (n, d).
-    temperature : of the softmax.
-
-    Returns
-    -------
-    function of directions (m, d) -> ().
+    The ``coefficients`` :math:`\Phi` have m axes of length n, and all functions affine in each head's attention are of
+    this form; ``codes`` (n, d) are those of the positions. Returns a function of directions, (m, d) -> ().
     """
 
     def mean(directions: Tensor) -> Tensor:
@@ -163,15 +155,8 @@ def curvature(directions: Tensor, bits: Tensor, codes: Tensor, temperature: floa
         H_{il} = \tfrac{1}{\tau^2}
         \bigl(\delta_{il} \mathrm{Cov}_{\gamma_i}(p) - \mathrm{Cov}_P(p_{\pi(i)}, p_{\pi(l)})\bigr).
 
-    Parameters
-    ----------
-    directions : (rows, k, d).
-    bits : positions of B from 0, (rows, k).
-    codes : (n, d).
-
-    Returns
-    -------
-    gradient (rows, k d) and Hessian (rows, k d, k d).
+    Directions (rows, k, d), the positions of B from 0, (rows, k), and codes (n, d) -> gradient (rows, k d) and Hessian
+    (rows, k d, k d).
     """
     _, k, width = directions.shape
     attention = torch.softmax(directions @ codes.T / temperature, -1)
@@ -240,36 +225,33 @@ def stationary_points(cases: list[tuple[int, int]], starts: int, reach: float = 
         slope, hessian = curvature(point, bits, codes)
         trace = hessian.diagonal(dim1=1, dim2=2).unflatten(1, (k, 2)).sum(2).abs().amax(1)
         on_bits = soft_attention(point, n, 1.0).gather(2, bits.unsqueeze(1).expand(-1, k, -1))
-        frame = pd.DataFrame(
-            {
-                "n": n,
-                "k": k,
-                "gradient": slope.norm(dim=1).numpy(),
-                "perm": log_permanent(on_bits).exp().numpy(),
-                "length": point.norm(dim=2).amax(1).numpy(),
-                "trace": trace.numpy(),
-                "least": torch.linalg.eigvalsh(hessian)[:, 0].numpy(),
-                "bound": saddle_bound(point, codes).numpy(),
-            }
-        )
-        parts.append(frame[(frame["gradient"] < 1e-10) & (frame["length"] < reach)])
+        columns = {
+            "n": n, "k": k, "gradient": slope.norm(dim=1), "perm": log_permanent(on_bits).exp(),
+            "length": point.norm(dim=2).amax(1), "trace": trace,
+            "least": torch.linalg.eigvalsh(hessian)[:, 0], "bound": saddle_bound(point, codes),
+        }  # fmt: skip
+        parts.append(pd.DataFrame(columns).query("gradient < 1e-10 and length < @reach"))
     return pd.concat(parts, ignore_index=True)
+
+
+def one_bit_risks(n: int, bit: int, smoothing: float) -> dict[str, PopulationRisk | SampledAttentionRisk]:
+    """The paper's squared hinge of one head that looks for one bit: ``averaging`` and ``sampling``, 2 (1 - perm)."""
+    task = Parity(n, (bit,))
+    averaging = PopulationRisk(task, "squared_hinge", 1.0, smoothing)
+    return {"averaging": averaging, "sampling": SampledAttentionRisk(task, "squared_hinge")}
 
 
 @kept
 def one_bit_landscape(n: int, bit: int, smoothing: float, reach: float, points: int) -> pd.DataFrame:
-    """The whole landscape of one head that looks for one bit, averaging and sampling, under the paper's squared hinge.
+    """:func:`one_bit_risks` on a grid over the plane of the head, one row per point.
 
-    One row per point of a grid over the plane of the head: ``x`` and ``y`` (its entries a_13 and a_14), ``averaging``,
-    ``sampling`` (2 (1 - perm)).
+    Columns: ``x`` and ``y`` (the head's entries a_13 and a_14), ``averaging``, ``sampling``.
     """
-    task = Parity(n, (bit,))
     side = torch.linspace(-reach, reach, points, dtype=torch.float64)
     x, y = (part.reshape(-1) for part in torch.meshgrid(side, side, indexing="xy"))
     heads = torch.stack([x, y], -1).unsqueeze(1)
-    average = PopulationRisk(task, "squared_hinge", 1.0, smoothing)(heads)
-    sample = SampledAttentionRisk(task, "squared_hinge")(heads)
-    return pd.DataFrame({"x": x, "y": y, "averaging": average, "sampling": sample})
+    values = {name: risk(heads) for name, risk in one_bit_risks(n, bit, smoothing).items()}
+    return pd.DataFrame({"x": x, "y": y, **values})
 
 
 @kept
@@ -279,14 +261,9 @@ def resting_places(n: int, bit: int, smoothing: float, reach: float, starts: int
     Columns: ``risk_of`` (``averaging`` or ``sampling``), ``x``, ``y``, ``risk``, ``least`` (the least eigenvalue of the
     Hessian there, by differences of gradients). Runs that leave the disc of radius ``reach`` rest at no finite place.
     """
-    task = Parity(n, (bit,))
-    risks = {
-        "averaging": PopulationRisk(task, "squared_hinge", 1.0, smoothing),
-        "sampling": SampledAttentionRisk(task, "squared_hinge"),
-    }
     first = reach / 2 * np.random.default_rng(0).normal(size=(starts, 2))
     found = []
-    for name, risk in risks.items():
+    for name, risk in one_bit_risks(n, bit, smoothing).items():
 
         def pull(point: np.ndarray, risk: Any = risk) -> tuple[float, np.ndarray]:
             value, slope = risk.value_and_gradient(torch.tensor(point).reshape(1, 1, 2))
@@ -320,8 +297,8 @@ def certificates(n: int, k: int, pairs: int, updates: int, looks: int) -> pd.Dat
         for frame in range(len(run.directions)):
             attention = last_attention(run, frame)
             columns = {"recipe": recipe.name, "seed": run.seeds, "update": frame * run.recipe.updates_per_epoch}
-            perm = log_permanent(attention.gather(2, bits)).exp().numpy()
-            parts.append(pd.DataFrame(columns).assign(perm=perm, right=recovered(attention, tasks).numpy()))
+            perm, right = log_permanent(attention.gather(2, bits)).exp(), recovered(attention, tasks)
+            parts.append(pd.DataFrame(columns | {"perm": perm, "right": right}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -370,13 +347,18 @@ def sampled_functions(n: int, k: int, pairs: int, updates: int, learning_rate: f
             return torch.einsum(sum_over, table, *soft_attention(directions, n, 1.0).unbind(1))
 
         end, history = minimise(risk, start, updates, learning_rate, name)
-        left, found = history[-1], right_by_weights(soft_attention(end, n, 1.0), tasks)
-        columns = {"function": name, "seed": range(FRESH, FRESH + pairs), "risk": left.numpy()}
-        parts.append(pd.DataFrame(columns).assign(learned=(left < 0.05).numpy(), by_weights=found.numpy()))
+        found = right_by_weights(soft_attention(end, n, 1.0), tasks)
+        columns = {"function": name, "seed": range(FRESH, FRESH + pairs), "risk": history[-1]}
+        parts.append(pd.DataFrame(columns | {"learned": history[-1] < 0.05, "by_weights": found}))
     return pd.concat(parts, ignore_index=True)
 
 
 # Verdicts
+
+
+def _theorem(sound: bool, numbers: dict[str, Any]) -> Verdict:
+    """A theorem of ours: proved, as long as what is computed bears it out."""
+    return Verdict("holds", "proved", numbers) if sound else Verdict("open", "measured", numbers)
 
 
 def judge_no_minima(residual: float, places: pd.DataFrame) -> Verdict:
@@ -387,24 +369,21 @@ def judge_no_minima(residual: float, places: pd.DataFrame) -> Verdict:
         "resting places found, heads that sample": int(pits.get("sampling", 0)),
         "the same search, heads that average": int(pits.get("averaging", 0)),
     }
-    sound = residual < 1e-9 and "sampling" not in pits
-    return Verdict("holds" if sound else "open", "proved" if sound else "measured", numbers)
+    return _theorem(residual < 1e-9 and "sampling" not in pits, numbers)
 
 
 def judge_saddles(points: pd.DataFrame, least: int = 20) -> Verdict:
     """Our second theorem: the stationary points that Newton's method found, against the bound."""
     steep = points["least"] <= points["bound"] * (1 - 1e-9)
     numbers = {"stationary points": len(points), "of these at or below the bound": int(steep.sum())}
-    sound = len(points) >= least and bool(steep.all())
-    return Verdict("holds" if sound else "open", "proved" if sound else "measured", numbers)
+    return _theorem(len(points) >= least and steep.all(), numbers)
 
 
 def judge_recovery(watched: pd.DataFrame) -> Verdict:
     """Our third theorem: the looks at runs in training, as :func:`certificates` has them."""
     sure = watched[watched["perm"] > 0.5]
     numbers = {"looks beyond one half": len(sure), "of these misread": int((~sure["right"]).sum())}
-    sound = bool(sure["right"].all())
-    return Verdict("holds" if sound else "open", "proved" if sound else "measured", numbers)
+    return _theorem(sure["right"].all(), numbers)
 
 
 def judge_repair(table: pd.DataFrame) -> Verdict:

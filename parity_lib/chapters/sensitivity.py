@@ -10,30 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 from scipy.optimize import minimize
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..progress import track
 from ..training import one_thread_per_process
-from .boolean import (
-    Function,
-    average_sensitivity,
-    cube,
-    find_function,
-    from_table,
-    k_parity,
-    random_function,
-    signed_table,
-)
+from .boolean import Function, average_sensitivity, cube, find_function
 from .constructions import CONSTRUCTED, construct
 from .encoder import (
     Encoder,
-    LiteralEncoder,
     Settings,
     Trained,
     blowup,
@@ -44,7 +34,6 @@ from .encoder import (
     train_encoder,
     train_encoders,
 )
-from .networks import drawn_tasks
 from .store import kept
 
 CONVERGED = 1e-3  # the authors' filter
@@ -75,23 +64,21 @@ def measured(
     loss = float(np.mean((outputs - function(x).numpy()) ** 2))
     rises = sharpness(encoder, row, function, perturbations=perturbations, batch=batch)
     return {
-        "loss": loss,
-        "converged": loss < CONVERGED,
-        "sharpness": float(rises.mean()),
-        "error": float(rises.std(ddof=1)) / math.sqrt(perturbations),
-        "blowup": blowup(taus),
-        "norm": parameter_norm(encoder, row),
-        "least": least_product(encoder, row, taus),
-    }
+        "loss": loss, "converged": loss < CONVERGED, **mean_rise(rises), "blowup": blowup(taus),
+        "norm": parameter_norm(encoder, row), "least": least_product(encoder, row, taus),
+    }  # fmt: skip
 
 
-def _models(
-    encoder: Encoder,
-    functions: Sequence[Function],
-    trained: Sequence[Trained],
-    columns: pd.DataFrame,
+def mean_rise(rises: np.ndarray) -> dict[str, float]:
+    """``sharpness``, the mean of what :func:`~parity_lib.chapters.encoder.sharpness` found, and its ``error``."""
+    return {"sharpness": float(rises.mean()), "error": float(rises.std(ddof=1)) / math.sqrt(len(rises))}
+
+
+def trained_models(
+    encoder: Encoder, functions: Sequence[Function], trained: Sequence[Trained], columns: pd.DataFrame,
     perturbations: int,
-) -> Models:
+) -> Models:  # fmt: skip
+    """Trained models with what is measured on each, beside the columns given."""
     found = [
         {"updates": len(run.loss), "learned": run.learned} | measured(encoder, run.row, function, perturbations)
         for run, function in zip(trained, functions, strict=True)
@@ -108,7 +95,7 @@ def train_named(n: int, seeds: Mapping[str, int], settings: Settings, perturbati
     encoder = Encoder(n, width)
     label = f"n = {n}, weight decay {settings.weight_decay:g}"
     trained = train_encoders(encoder, functions, list(columns["seed"]), settings, label=label)
-    return _models(encoder, functions, trained, columns, perturbations)
+    return trained_models(encoder, functions, trained, columns, perturbations)
 
 
 def curriculum(n: int) -> Settings:
@@ -124,8 +111,9 @@ def by_length(lengths: Sequence[int], seeds: Mapping[str, int], perturbations: i
     return pd.concat([train_named(n, seeds, curriculum(n), perturbations).runs for n in lengths], ignore_index=True)
 
 
-def by_decay(n: int, decays: Sequence[float], seeds: Mapping[str, int], settings: Settings, perturbations: int
-             ) -> Models:  # fmt: skip
+def by_decay(
+    n: int, decays: Sequence[float], seeds: Mapping[str, int], settings: Settings, perturbations: int
+) -> Models:
     """The models of :func:`train_named` at several weight decays, with a column ``decay``."""
     found = [train_named(n, seeds, replace(settings, weight_decay=decay), perturbations) for decay in decays]
     frames = [models.runs.assign(decay=decay) for models, decay in zip(found, decays, strict=True)]
@@ -135,52 +123,6 @@ def by_decay(n: int, decays: Sequence[float], seeds: Mapping[str, int], settings
 def study(name: str) -> pd.DataFrame:
     """A frame of the reference run of ``studies/sensitivity.py``, which takes longer than the book does."""
     return pd.read_csv(STUDIES / f"sensitivity_{name}.csv")
-
-
-@kept
-def train_ladder(n: int, seeds: int, others: Sequence[str], settings: Settings, perturbations: int) -> Models:
-    """k-parity of random bits among n for k = 1, ..., n, in column ``k``, and the functions named, where k is 0.
-
-    ``sensitivity`` is the average sensitivity, exact; a seed has one start for all functions.
-    """
-    parities = [(k, f"{k}-parity", k_parity(task)) for k in range(1, n + 1) for task in drawn_tasks(n, k, range(seeds))]
-    rest = [(0, name, find_function(name)) for name in others for _ in range(seeds)]
-    found = parities + rest
-    functions = [function for _, _, function in found]
-    columns = pd.DataFrame({
-        "n": n,
-        "k": [k for k, _, _ in found],
-        "function": [name for _, name, _ in found],
-        "sensitivity": [float(average_sensitivity(signed_table(function, n))) for function in functions],
-        "seed": list(range(seeds)) * (n + len(others)),
-    })  # fmt: skip
-    trained = train_encoders(Encoder(n), functions, list(columns["seed"]), settings, label="ladder")
-    return _models(Encoder(n), functions, trained, columns, perturbations)
-
-
-@kept
-def follow(n: int, seeds: int, settings: Settings, every: int, perturbations: int) -> pd.DataFrame:
-    """PARITY over time, a row per run and look.
-
-    Columns ``seed``, ``update``, ``loss`` on the batches since the last look, ``sharpness`` with its standard
-    ``error``, ``blowup``, ``norm``.
-    """
-    encoder, parity, found = Encoder(n), find_function("PARITY"), []
-    runs = train_encoders(encoder, [parity] * seeds, range(seeds), settings, keep_every=every, label=f"n = {n}")
-    for seed, run in enumerate(runs):
-        for i in track(len(run.frames), "metrics over time", True):
-            row = run.frames[i]
-            rises = sharpness(encoder, row, parity, i, perturbations=perturbations)
-            found.append({
-                "seed": seed,
-                "update": (i + 1) * every,
-                "loss": float(run.loss[i * every : (i + 1) * every].mean()),
-                "sharpness": float(rises.mean()),
-                "error": float(rises.std(ddof=1)) / math.sqrt(perturbations),
-                "blowup": blowup(look_at(encoder, row)[1]),
-                "norm": parameter_norm(encoder, row),
-            })  # fmt: skip
-    return pd.DataFrame(found)
 
 
 # Models that are written down
@@ -193,12 +135,10 @@ def constructed(lengths: Sequence[int], perturbations: int) -> pd.DataFrame:
     Each perturbation has 64 inputs, beyond 8 bits the fewer the longer they are.
     """
     found = []
-    for n in lengths:
-        for name in CONSTRUCTED:
-            encoder, function, row = Encoder(n), find_function(name), construct(name, n).numpy()
-            batch = min(64, max(1, 512 // n))
-            found.append({"n": n, "function": name} | measured(encoder, row, function, perturbations, every_weight(n),
-                                                               batch))  # fmt: skip
+    for n, name in product(lengths, CONSTRUCTED):
+        row, batch = construct(name, n).numpy(), min(64, max(1, 512 // n))
+        metrics = measured(Encoder(n), row, find_function(name), perturbations, every_weight(n), batch)
+        found.append({"n": n, "function": name} | metrics)
     return pd.DataFrame(found)
 
 
@@ -272,19 +212,12 @@ def orbit(n: int, scales: Sequence[float], seeds: Mapping[str, int], perturbatio
         before = predictions(encoder, row, x)
         for scale in scales:
             there = rescaled(encoder, row, [scale] * 4 + [1.0])
-            outputs, taus = look_at(encoder, there, x)
-            norm, magnified = parameter_norm(encoder, there), blowup(taus)
-            found.append({
-                "function": name,
-                "scale": scale,
-                "change": float(np.abs(outputs - before).max()),
-                "norm": norm,
-                "blowup": magnified,
-                "product": norm * magnified**2,
-                "sharpness": float(sharpness(encoder, there, find_function(name), perturbations=perturbations).mean()),
-                "least": least_product(encoder, there, taus),
-            })  # fmt: skip
-    return pd.DataFrame(found)
+            change = np.abs(predictions(encoder, there, x) - before).max()
+            metrics = measured(encoder, there, find_function(name), perturbations, x)
+            metrics["product"] = metrics["norm"] * metrics["blowup"] ** 2
+            found.append({"function": name, "scale": scale, "change": float(change), **metrics})
+    columns = ["function", "scale", "change", "norm", "blowup", "product", "sharpness", "least"]
+    return pd.DataFrame(found)[columns]
 
 
 def least_product(encoder: Encoder, row: np.ndarray, taus: np.ndarray) -> float:
@@ -301,12 +234,12 @@ def least_product(encoder: Encoder, row: np.ndarray, taus: np.ndarray) -> float:
     down = np.array([sum(views[name] for name in divided) for _, divided in SYMMETRIES])
     free -= float(up.sum() + down.sum())
 
-    def product(logs: np.ndarray) -> float:
+    def log_product(logs: np.ndarray) -> float:
         square = free + np.sum(up * np.exp(2 * logs) + down * np.exp(-2 * logs))
         blown = np.logaddexp(0, taus - logs[:4, None]).sum(0)  # log of the product of 1 + tau
         return float(0.5 * np.log(square) + np.log(np.mean(np.exp(2 * (blown - blown.max())))) + 2 * blown.max())
 
-    return float(minimize(product, np.zeros(5), method="BFGS").fun / math.log(10))
+    return float(minimize(log_product, np.zeros(5), method="BFGS").fun / math.log(10))
 
 
 # The mechanism, exactly
@@ -322,13 +255,13 @@ def mechanism(lengths: Sequence[int], seeds: Mapping[str, int], perturbations: i
     """
     found = []
     for n in (n for n in lengths if n <= 14):
-        encoder, models = Encoder(n), train_named(n, seeds, curriculum(n), perturbations)
-        rows = [("trained", name, seed, row) for (_, name, seed), row in zip(
-            models.runs[["n", "function", "seed"]].itertuples(index=False), models.rows, strict=True)]  # fmt: skip
+        models = train_named(n, seeds, curriculum(n), perturbations)
+        names = zip(models.runs["function"], models.runs["seed"], models.rows, strict=True)
+        rows = [("trained", name, seed, row) for name, seed, row in names]
         rows += [("constructed", name, 0, construct(name, n).numpy()) for name in CONSTRUCTED]
         for kind, name, seed, row in rows:
-            found += [{"kind": kind, "n": n, "function": name, "seed": seed} | sides
-                      for sides in two_sides(encoder, row, shown)]  # fmt: skip
+            known = {"kind": kind, "n": n, "function": name, "seed": seed}
+            found += [known | sides for sides in two_sides(Encoder(n), row, shown)]
     return pd.DataFrame(found)
 
 
@@ -341,130 +274,21 @@ def sides_of(groups: Sequence[Models], shown: int) -> pd.DataFrame:
 
 def two_sides(encoder: Encoder, row: np.ndarray, perturbations: int, scale: float = 0.02) -> list[dict[str, float]]:
     """Left and right side of the proposition for a model and its perturbed copies, in double precision."""
-    x, rng = cube(encoder.n, torch.float32), np.random.default_rng(1)
-    table = torch.from_numpy(1 - 2 * predictions(encoder, row, x).astype(np.float64))
-    before, sides = float(average_sensitivity(table)), []
+    x, rng, sides = cube(encoder.n, torch.float32), np.random.default_rng(1), []
+
+    def signed(weights: np.ndarray) -> tuple[Tensor, float]:
+        table = torch.from_numpy(1 - 2 * predictions(encoder, weights, x).astype(np.float64))
+        return table, float(average_sensitivity(table))
+
+    table, before = signed(row)
     for _ in range(perturbations):
         z = rng.standard_normal(len(row), np.float32)
         z[: encoder.positions] = 0
-        other = torch.from_numpy(1 - 2 * predictions(encoder, row + np.float32(scale) * z, x).astype(np.float64))
-        after = float(average_sensitivity(other))
-        sides.append({
-            "left": float((table - other).square().mean()),
-            "right": (math.sqrt(before) - math.sqrt(after)) ** 2 / encoder.n,
-            "sensitivity": before,
-            "after": after,
-        })  # fmt: skip
+        other, after = signed(row + np.float32(scale) * z)
+        right = (math.sqrt(before) - math.sqrt(after)) ** 2 / encoder.n
+        left = float((table - other).square().mean())
+        sides.append({"left": left, "right": right, "sensitivity": before, "after": after})
     return sides
-
-
-# Learned functions against random fill
-
-
-@kept
-def fit_random_functions(n: int, labels: Sequence[int], functions: int, settings: Settings) -> pd.DataFrame:
-    """Random functions of n bits of which K values are shown, extended by the model and by coins.
-
-    Columns ``labels``, ``function``, ``accuracy`` on the labels, and the average sensitivities ``learned`` and
-    ``filled``.
-    """
-    return pd.concat([_fits(n, shown, functions, settings)[0] for shown in labels], ignore_index=True)
-
-
-def _fits(n: int, labels: int, functions: int, settings: Settings) -> tuple[pd.DataFrame, list[Tensor], list[Tensor]]:
-    if not 1 <= labels <= 2**n:
-        raise ValueError(f"labels must be in 1..{2**n}, the inputs of {n} bits, got {labels!r}")
-    x, pools, targets, filled = cube(n), [], [], []
-    for seed in range(functions):
-        generator = torch.Generator().manual_seed(seed)
-        function = random_function(n, generator)
-        chosen = torch.randperm(2**n, generator=generator)[:labels]
-        coins = torch.randint(2, (2**n,), generator=generator, dtype=torch.float64)
-        coins[chosen] = function(x[chosen])
-        pools.append(x[chosen])
-        targets.append(function)
-        filled.append(coins)
-    encoder = Encoder(n)
-    trained = train_encoders(encoder, targets, range(functions), settings, pools=pools, label=f"{labels} labels")
-    tables = [torch.from_numpy(predictions(encoder, run.row, x) > 0.5).double() for run in trained]
-    frame = pd.DataFrame({
-        "labels": labels,
-        "function": range(functions),
-        "accuracy": [
-            float((from_table(table)(pool) == target(pool)).double().mean())
-            for table, pool, target in zip(tables, pools, targets, strict=True)
-        ],
-        "learned": average_sensitivity(1 - 2 * torch.stack(tables)).numpy(),
-        "filled": average_sensitivity(1 - 2 * torch.stack(filled)).numpy(),
-    })  # fmt: skip
-    return frame, tables, filled
-
-
-@kept
-def refit(n: int, labels: int, functions: int, settings: Settings, perturbations: int) -> Models:
-    """Both tables of every fit, the learned and the coin-filled one, learned whole: ``table`` and its sharpness."""
-    _, tables, filled = _fits(n, labels, functions, settings)
-    both = [("learned", table) for table in tables] + [("filled by coins", table) for table in filled]
-    targets = [from_table(table.float()) for _, table in both]
-    kinds = [kind for kind, _ in both]
-    columns = pd.DataFrame({"n": n, "table": kinds, "function": list(range(functions)) * 2})
-    trained = train_encoders(Encoder(n), targets, list(columns["function"]), settings, label="whole tables")
-    return _models(Encoder(n), targets, trained, columns, perturbations)
-
-
-# Random weights
-
-
-KINDS = ("transformer", "LSTM")
-STARTS = {
-    "N(0, 10²)": lambda w, g: nn.init.normal_(w, std=10.0, generator=g),
-    "U(-10, 10)": lambda w, g: nn.init.uniform_(w, -10.0, 10.0, generator=g),
-    "Xavier": lambda w, g: nn.init.xavier_uniform_(w, generator=g),
-}
-
-
-class LSTMReader(nn.Module):
-    """An LSTM on an embedding of the bits, read at the last position: the rival of the literal encoder."""
-
-    def __init__(self, width: int, layers: int) -> None:
-        super().__init__()
-        self.token = nn.Parameter(torch.randn(2, width))
-        self.body = nn.LSTM(width, width, layers, batch_first=True)
-        self.read = nn.Linear(width, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Bits (inputs, n) to outputs (inputs,)."""
-        return self.read(self.body(self.token[x.long()])[0][:, -1]).squeeze(-1)
-
-
-def with_random_weights(model: nn.Module, start: str, seed: int) -> nn.Module:
-    """The model with every matrix drawn anew and every bias 0; the gains of layer norms stay 1."""
-    generator = torch.Generator().manual_seed(seed)
-    for name, parameter in model.named_parameters():
-        if parameter.dim() > 1:
-            STARTS[start](parameter, generator)
-        elif "bias" in name:
-            nn.init.zeros_(parameter)
-    return model
-
-
-@kept
-def random_weights(n: int, layers: Sequence[int], draws: int, width: int = 32) -> pd.DataFrame:
-    """``sensitivity`` (average sensitivity divided by n, all inputs) of models with random weights, a row a draw.
-
-    Columns ``kind`` (transformer or LSTM), ``start``, ``layers``, ``draw``.
-    """
-    x, found = cube(n, torch.float32), []
-    cases = [(kind, start, depth) for kind in KINDS for start in STARTS for depth in layers]
-    with torch.no_grad(), one_thread_per_process():
-        for i in track(len(cases), "random weights", True):
-            kind, start, depth = cases[i]
-            model = LiteralEncoder(n, width, depth) if kind == "transformer" else LSTMReader(width, depth)
-            tables = [with_random_weights(model, start, seed)(x) > 0 for seed in range(draws)]
-            values = average_sensitivity(1 - 2 * torch.stack(tables).double()) / n
-            found.append(pd.DataFrame({"kind": kind, "start": start, "layers": depth, "draw": range(draws),
-                                       "sensitivity": values.numpy()}))  # fmt: skip
-    return pd.concat(found, ignore_index=True)
 
 
 # Frames of the figures
@@ -488,14 +312,6 @@ def frontier(flat: pd.DataFrame, runs: pd.DataFrame, built: pd.DataFrame) -> pd.
 def orbits(along: pd.DataFrame, decayed: pd.DataFrame) -> pd.DataFrame:
     """The models along the symmetry and the trained ones at several weight decays, told apart by ``kind``."""
     return pd.concat([along.assign(kind="orbit", converged=True), decayed.assign(kind="trained")], ignore_index=True)
-
-
-def fillings(fits: pd.DataFrame, refits: pd.DataFrame) -> pd.DataFrame:
-    """Learned and coin-filled tables, a row each: their average sensitivity (``fit``), their sharpness (``refit``)."""
-    long = fits.melt(["labels", "function", "accuracy"], ["learned", "filled"], "table", "sensitivity")
-    long = long.replace({"table": {"filled": "filled by coins"}}).assign(kind="fit")
-    columns = ["table", "function", "converged", "sharpness", "error", "loss"]
-    return pd.concat([long, refits[columns].assign(kind="refit", labels=0)], ignore_index=True)
 
 
 def ways(pads: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:

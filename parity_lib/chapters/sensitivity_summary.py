@@ -59,42 +59,37 @@ def growth(runs: pd.DataFrame, function: str, quantity: str) -> Interval | None:
     return slope(list(good["n"]), list(good[quantity]))
 
 
-def above_easy(runs: pd.DataFrame, quantity: str) -> pd.Series:
-    """PARITY's mean over the largest easy mean, at every length with converged runs of both: their difference."""
-    table = means(runs, quantity)
-    if "PARITY" not in table:
-        return pd.Series(dtype=float)
+def against_easy(runs: pd.DataFrame, quantity: str, by: str | list[str] = "n") -> pd.DataFrame:
+    """Mean of PARITY and largest mean of an easy function, a row per ``by`` with converged runs of both."""
+    table = means(runs, quantity, by)
     easy = table[[name for name in EASY if name in table]].max(axis=1)
-    return (table["PARITY"] - easy).dropna()
+    return pd.DataFrame({"PARITY": table.get("PARITY"), "easy": easy}, dtype=float).dropna()
 
 
-def counts(runs: pd.DataFrame) -> pd.DataFrame:
-    """Converged and started runs by function and length, as ``5/6``."""
-    grouped = runs.groupby(["function", "n"], sort=False)["converged"].agg(["sum", "count"])
-    text = grouped["sum"].astype(str) + "/" + grouped["count"].astype(str)
-    return text.unstack("n")
+def above_easy(runs: pd.DataFrame, quantity: str) -> pd.Series:
+    """PARITY's mean minus the largest easy mean, by length."""
+    table = against_easy(runs, quantity)
+    return table["PARITY"] - table["easy"]
 
 
-def variant_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """By variant: PARITY runs converged, mean sharpness of PARITY and of FIRST over converged runs, and their ratio."""
-    return _beside(runs, "variant")
+def lead(runs: pd.DataFrame, by: str | list[str]) -> pd.Series:
+    """PARITY's mean sharpness in units of the largest easy one."""
+    table = against_easy(runs, "sharpness", by)
+    return table["PARITY"] / table["easy"]
 
 
-def width_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """The same by length and width."""
-    return _beside(runs, ["n", "width"])
+def counts(runs: pd.DataFrame, by: str | list[str] = "n") -> pd.Series:
+    """Converged and started runs by function and ``by``, as ``5/6``."""
+    grouped = runs.groupby(["function", *([by] if isinstance(by, str) else by)], sort=False)["converged"]
+    return grouped.sum().astype(str) + "/" + grouped.count().astype(str)
 
 
-def variant_lead(runs: pd.DataFrame) -> pd.Series:
-    """PARITY's mean sharpness in units of FIRST's, by variant with converged runs of both."""
-    table = means(runs, "sharpness", "variant")
-    return (table["PARITY"] / table["FIRST"]).dropna()
-
-
-def width_lead(runs: pd.DataFrame) -> pd.Series:
-    """PARITY's mean sharpness in units of the largest easy one, by length and width."""
-    table = means(runs, "sharpness", ["n", "width"])
-    return (table["PARITY"] / table[list(EASY)].max(axis=1)).dropna()
+def sharpness_table(runs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
+    """PARITY runs converged, and the mean sharpness of every function over converged runs, a row per ``by``."""
+    converged = counts(runs, by)["PARITY"]
+    sharp = means(runs, "sharpness", by).reindex(converged.index)
+    columns = {f"sharpness of {name}": sharp[name].map("{:.3f}".format) for name in sharp}
+    return pd.DataFrame({"PARITY converged": converged} | columns).replace("nan", "")
 
 
 def sensitivity_ranks(runs: pd.DataFrame) -> dict[str, float]:
@@ -104,36 +99,27 @@ def sensitivity_ranks(runs: pd.DataFrame) -> dict[str, float]:
             for column in ("sharpness", "blowup", "least")}  # fmt: skip
 
 
-def _beside(runs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
-    parity = runs[runs["function"] == "PARITY"].groupby(by, sort=False)["converged"].agg(["sum", "count"])
-    sharp = means(runs, "sharpness", by).reindex(parity.index)
-    columns = {"PARITY converged": parity["sum"].astype(str) + "/" + parity["count"].astype(str)}
-    columns |= {f"sharpness of {name}": sharp[name].map("{:.3f}".format) for name in sharp}
-    return pd.DataFrame(columns).replace("nan", "")
-
-
 # Verdicts
 
 
 def judge_sharpness(runs: pd.DataFrame, flat: pd.DataFrame) -> Verdict:
     """``sens-sharpness``, from trained ``runs`` by length and from the ``flat`` ones found by weight noise."""
-    lead, grown = above_easy(runs, "sharpness"), growth(runs, "PARITY", "sharpness")
+    above, grown = above_easy(runs, "sharpness"), growth(runs, "PARITY", "sharpness")
     parity = runs[runs["function"] == "PARITY"]
     lengths = parity[parity["converged"]]["n"].nunique()
     flattest = flat[flat["converged"]].pivot_table(index="n", columns="function", values=["sharpness", "error"])
-    flattest = flattest.dropna()
-    gap = flattest["sharpness"]["PARITY"] - flattest["sharpness"]["FIRST"]
-    sharper = gap > 2 * np.hypot(flattest["error"]["PARITY"], flattest["error"]["FIRST"])
+    sharp, error = (flattest.dropna()[quantity] for quantity in ("sharpness", "error"))
+    sharper = sharp["PARITY"] - sharp["FIRST"] > 2 * np.hypot(error["PARITY"], error["FIRST"])
     numbers = {
-        "lead_over_easy": lead.to_dict(),
+        "lead_over_easy": above.to_dict(),
         "slope": str(grown),
         "converged": parity.groupby("n")["converged"].sum().to_dict(),
         "started": parity.groupby("n")["converged"].count().to_dict(),
-        "flattest_parity": flattest["sharpness"]["PARITY"].to_dict(),
-        "flattest_first": flattest["sharpness"]["FIRST"].to_dict(),
-        "largest_flattest": float(flattest["sharpness"]["PARITY"].max()),
+        "flattest_parity": sharp["PARITY"].to_dict(),
+        "flattest_first": sharp["FIRST"].to_dict(),
+        "largest_flattest": float(sharp["PARITY"].max()),
     }
-    if len(lead) and (lead <= 0).any():
+    if len(above) and (above <= 0).any():
         return Verdict("fails", "measured", numbers, "At some length an easy function is as sharp.")
     if lengths < 3 or grown is None or grown.low <= 0:
         return Verdict("open", "measured", numbers)
@@ -156,7 +142,7 @@ def judge_average(runs: pd.DataFrame, budget: int) -> Verdict:
         "sharpness": rank_correlation(list(good["k"]), list(good["sharpness"])),
     }
     steps, sharp = last.groupby(runs["k"]).median(), good.groupby("k")["sharpness"].mean()
-    hardest, sharpest = _largest(steps), _largest(sharp)
+    hardest, sharpest = ([int(k) for k in values.index[values == values.max()]] for values in (steps, sharp))
     numbers = {
         "correlation": correlation,
         "median_steps": steps.to_dict(),
@@ -177,17 +163,17 @@ def judge_average(runs: pd.DataFrame, budget: int) -> Verdict:
 
 def judge_tradeoff(runs: pd.DataFrame) -> Verdict:
     """``sens-tradeoff``: the least product over the symmetries, PARITY above the easy functions and growing."""
-    lead, grown = above_easy(runs, "least"), growth(runs, "PARITY", "least")
+    above, grown = above_easy(runs, "least"), growth(runs, "PARITY", "least")
     parity = runs[(runs["function"] == "PARITY") & runs["converged"]]
     numbers = {
-        "log10_lead_over_easy": lead.to_dict(),
+        "log10_lead_over_easy": above.to_dict(),
         "slope_per_bit": str(grown),
         "slope_of_FIRST": str(growth(runs, "FIRST", "least")),
         "runs": len(parity),
     }
-    if len(parity) < 6 or grown is None or not len(lead):
+    if len(parity) < 6 or grown is None or not len(above):
         return Verdict("open", "measured", numbers)
-    found = {"PARITY lies above the easy functions at every length": bool((lead > 0).all()),
+    found = {"PARITY lies above the easy functions at every length": bool((above > 0).all()),
              "the least product grows with length": grown.low > 0}  # fmt: skip
     true = [text for text, there in found.items() if there]
     if len(true) == 2:
@@ -200,7 +186,7 @@ def judge_tradeoff(runs: pd.DataFrame) -> Verdict:
 def random_gaps(untrained: pd.DataFrame) -> pd.DataFrame:
     """Start and layers at which the interval of transformers lies below that of LSTMs, in column ``below``."""
     intervals = untrained.groupby(["start", "layers", "kind"], sort=False)["sensitivity"].apply(mean_interval).unstack()
-    below = [ours.below(theirs) for ours, theirs in zip(intervals["transformer"], intervals["LSTM"], strict=True)]
+    below = [ours.high < theirs.low for ours, theirs in zip(intervals["transformer"], intervals["LSTM"], strict=True)]
     return intervals.assign(below=below).reset_index()
 
 
@@ -231,10 +217,8 @@ def judge_bias(fits: pd.DataFrame, refits: pd.DataFrame, untrained: pd.DataFrame
     layers = sorted(set(gaps[gaps["below"]]["layers"]))
     starts = list(dict.fromkeys(gaps[gaps["below"]]["start"]))
     instead = "True of functions learned from labels" + (", and of their sharpness" if flat else "")
-    instead += (
-        f"; of random weights only with {_listed(layers)} layers and starts {_listed(starts)}." if starts else "."
-    )
-    return Verdict("narrower range", "measured", numbers, instead)
+    instead += f"; of random weights only with {_listed(layers)} layers and starts {_listed(starts)}" if starts else ""
+    return Verdict("narrower range", "measured", numbers, f"{instead}.")
 
 
 def judge_scratchpad(pads: pd.DataFrame, runs: pd.DataFrame, plain: pd.DataFrame) -> Verdict:
@@ -259,11 +243,6 @@ def judge_scratchpad(pads: pd.DataFrame, runs: pd.DataFrame, plain: pd.DataFrame
         return Verdict("holds", "measured", numbers)
     said = ["its minima are not everywhere flatter"] * (not flat) + ["so is the answer alone"] * (not further)
     return Verdict("narrower range", "measured", numbers, f"It is learned; {', and '.join(said)}.")
-
-
-def _largest(values: pd.Series) -> list[int]:
-    """The keys of the largest value, all of them."""
-    return [int(key) for key in values.index[values == values.max()]]
 
 
 def _listed(values: Sequence[object]) -> str:

@@ -10,7 +10,7 @@ over all :math:`2^n` inputs. Chapter ``robustness`` asks which functions are fou
 """
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import pandas as pd
 import torch
@@ -70,7 +70,7 @@ def unexplained(attention: Tensor, x: Tensor, targets: Tensor, readout: str) -> 
 
 
 @kept
-def other_functions(n: int, pairs: int, updates: int, learning_rate: float = 0.1) -> pd.DataFrame:
+def other_functions(n: int, pairs: int, updates: int) -> pd.DataFrame:
     """Every function with every read-out, averaging heads, Adam on all 2^n inputs at temperature 1.
 
     One row per run: ``function``, ``readout``, ``seed``, ``unexplained`` (share of variance at the end), ``learned``
@@ -79,12 +79,10 @@ def other_functions(n: int, pairs: int, updates: int, learning_rate: float = 0.1
     """
     tasks = mixed_sets(n, 3, pairs, seed=71)
     parts = []
-    for name in FUNCTIONS:
-        for readout in READOUTS:
-            attention, left = train_sparse(name, tasks, readout, updates, learning_rate)
-            columns = {"function": name, "readout": readout, "seed": range(pairs), "unexplained": left.numpy()}
-            found = right_by_weights(attention, tasks).numpy()
-            parts.append(pd.DataFrame(columns).assign(learned=(left < 0.05).numpy(), by_weights=found))
+    for name, readout in product(FUNCTIONS, READOUTS):
+        attention, left = train_sparse(name, tasks, readout, updates)
+        columns = {"function": name, "readout": readout, "seed": range(pairs), "unexplained": left}
+        parts.append(pd.DataFrame(columns | {"learned": left < 0.05, "by_weights": right_by_weights(attention, tasks)}))
     return pd.concat(parts, ignore_index=True)
 
 

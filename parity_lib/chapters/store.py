@@ -100,14 +100,12 @@ class _Module:
 
     def __init__(self, name: str, path: Path) -> None:
         tree = _Bare().visit(ast.parse(path.read_text(encoding="utf-8")))
-        is_package = path.name == "__init__.py"
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        self.name = name
         self.imported: dict[str, tuple[str, str]] = {}  # local name -> (module, name), or (module, "") for a module
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
-                package = name if is_package else name.rpartition(".")[0]
-                for _ in range(node.level - 1):
-                    package = package.rpartition(".")[0]
-                source = ".".join(filter(None, [package if node.level else "", node.module or ""]))
+                source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
                 for alias in node.names:
                     inside = _path(f"{source}.{alias.name}")
                     target = (f"{source}.{alias.name}", "") if inside else (source, alias.name)
@@ -127,7 +125,6 @@ class _Module:
         """Where the names that a definition mentions are defined."""
         if name in self.imported and name not in self.statements:
             yield self.imported[name]
-        home = next(key for key, module in _modules.items() if module is self)
         for key in self.statements if not name else {name, ""}:
             for node in (node for statement in self.statements.get(key, []) for node in ast.walk(statement)):
                 if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -139,18 +136,14 @@ class _Module:
                     if target and target[1]:
                         yield target
                     elif node.id in self.statements and node.id != name:
-                        yield home, node.id
+                        yield self.name, node.id
 
 
-_modules: dict[str, _Module] = {}
-
-
+@functools.cache
 def _module(name: str) -> _Module:
-    if name not in _modules:
-        path = _path(name)
-        assert path is not None, f"no module {name}"
-        _modules[name] = _Module(name, path)
-    return _modules[name]
+    path = _path(name)
+    assert path is not None, f"no module {name}"
+    return _Module(name, path)
 
 
 def _path(name: str) -> Path | None:

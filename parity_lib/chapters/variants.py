@@ -72,13 +72,17 @@ class Stack(nn.Module):
     def _uniform(self, bound: float, *size: int) -> nn.Parameter:
         return nn.Parameter(torch.stack([bound * (2 * torch.rand(size, generator=g) - 1) for g in self.generators]))
 
-    def forward(self, codes: Tensor) -> Tensor:
-        """Tokens (models, batch, length), whole numbers, to outputs at every position (models, batch, length)."""
+    def forward(self, codes: Tensor, first: int = 0) -> Tensor:
+        """Tokens (models, batch, length), whole numbers, to outputs (models, batch, length - first).
+
+        Those of the positions before ``first`` are not asked for, and the last layer leaves them out.
+        """
         _, batch, length = codes.shape
         token = torch.stack([table[code] for table, code in zip(self.token, codes, strict=True)])
         h = torch.cat([token, self.position[:, None, :length].expand(-1, batch, -1, -1)], -1)
         for i in range(self.shape.layers):
-            h = self._norm(f"norm1_{{}}{i}", h + self._drop(self._attend(i, h)))
+            here = h[:, :, first:] if i == self.shape.layers - 1 else h
+            h = self._norm(f"norm1_{{}}{i}", here + self._drop(self._attend(i, here, h)))
             h = self._norm(f"norm2_{{}}{i}", h + self._drop(self._dense("down", i, self._dense("up", i, h).relu())))
         return torch.einsum("mbld,md->mbl", h, self.read_weight) + self.read_bias[:, None]
 
@@ -86,14 +90,13 @@ class Stack(nn.Module):
         weight, bias = getattr(self, f"{name}_weight{i}"), getattr(self, f"{name}_bias{i}")
         return torch.baddbmm(bias[:, None], h.flatten(1, 2), weight.mT).view_as(h)
 
-    def _attend(self, i: int, h: Tensor) -> Tensor:
-        q, k, v = (self._dense(name, i, h).unflatten(-1, (self.shape.heads, -1)).transpose(2, 3)
-                   for name in ("query", "key", "value"))  # fmt: skip
-        scores = q @ k.mT / math.sqrt(q.shape[-1])
-        if self.shape.causal:
-            later = torch.ones(h.shape[2], h.shape[2], dtype=torch.bool).triu(1)
-            scores = scores.masked_fill(later, -math.inf)
-        return self._dense("out", i, (scores.softmax(-1) @ v).transpose(2, 3).flatten(3))
+    def _attend(self, i: int, here: Tensor, h: Tensor) -> Tensor:
+        q, k, v = (self._dense(name, i, there).unflatten(-1, (self.shape.heads, -1)).transpose(2, 3).flatten(0, 1)
+                   for name, there in (("query", here), ("key", h), ("value", h)))  # fmt: skip
+        length, asked = h.shape[2], here.shape[2]
+        seen = torch.ones(length, length, dtype=torch.bool).tril()[-asked:] if self.shape.causal else None
+        read = F.scaled_dot_product_attention(q, k, v, seen)
+        return self._dense("out", i, read.transpose(1, 2).flatten(2).view_as(here))
 
     def _norm(self, name: str, h: Tensor) -> Tensor:
         gain, bias = getattr(self, name.format("gain")), getattr(self, name.format("bias"))
@@ -112,8 +115,9 @@ for."""
 
 def losses(model: Stack, codes: Tensor, targets: Tensor) -> Tensor:
     """Squared error at the positions that have a target, (models,): tokens and targets (models, batch, length)."""
-    asked = ~targets.isnan()
-    error = (model(codes) - targets.nan_to_num()).square() * asked
+    first = int((~targets.isnan()).any(1).any(0).int().argmax())
+    asked = ~targets[..., first:].isnan()
+    error = (model(codes, first) - targets[..., first:].nan_to_num()).square() * asked
     return error.sum((1, 2)) / asked.sum((1, 2))
 
 
@@ -209,11 +213,11 @@ def scratchpad(
         history = train_stack(model, draw, chosen, updates, updates // 3, f"scratchpad, n = {n}",
                               0.0 if growing else ENOUGH)  # fmt: skip
         with torch.no_grad():
-            output = torch.cat([model(part.expand(seeds, -1, -1)) for part in codes.split(250)], 1)
+            output = torch.cat([model(part.expand(seeds, -1, -1), n) for part in codes.split(250)], 1)
         shown, wanted = codes[:64].expand(seeds, -1, -1), targets[:64].expand(seeds, -1, -1)
         rises = stack_sharpness(model, shown, wanted, perturbations)
     # As long as every token is right, the model sees what it would have written itself.
-    right = ((output[..., n:] > 0.5) == (targets[:, n:] > 0.5)).all(2).double().mean(1)
+    right = ((output > 0.5) == (targets[:, n:] > 0.5)).all(2).double().mean(1)
     windows = history[: len(history) // CHUNK * CHUNK].view(-1, CHUNK, seeds).mean(1) < LEARNED
     return pd.DataFrame({
         "n": n,

@@ -55,7 +55,7 @@ class SparseXOR:
 
     def cube(self) -> Tensor:
         """All 2^d inputs, (2^d, d)."""
-        return 2.0 * binary_digits(torch.arange(2**self.d), self.d).double() - 1
+        return _all_signs(self.d)
 
     @classmethod
     def random(cls, d: int, generator: torch.Generator) -> Self:
@@ -68,6 +68,10 @@ class SparseXOR:
         keep = torch.ones(self.d, dtype=torch.bool)
         keep[self.pair] = False
         return weights[..., keep]
+
+
+def _all_signs(count: int) -> Tensor:
+    return 2.0 * binary_digits(torch.arange(2**count), count).double() - 1
 
 
 def default_width(d: int, embedding: str = "characters") -> int:
@@ -99,12 +103,12 @@ def positional_embedding(name: str, d: int, m: int, generator: torch.Generator) 
     known(name, EMBEDDINGS, f"embedding {name!r}")
     if name == "one_hot":
         return torch.eye(d, dtype=torch.float64)
-    if name == "characters" and d & (d - 1):
-        raise ValueError(f"characters needs d to be a power of two, got {d}; balanced takes any d")
-    if name != "signs" and m > d - 1:
-        raise ValueError(f"{name} embeddings of d = {d} positions have m of at most {d - 1}, got {m}")
     if name == "signs":
         return (2.0 * torch.randint(2, (d, m), generator=generator).double() - 1) / math.sqrt(m)
+    if name == "characters" and d & (d - 1):
+        raise ValueError(f"characters needs d to be a power of two, got {d}; balanced takes any d")
+    if m > d - 1:
+        raise ValueError(f"{name} embeddings of d = {d} positions have m of at most {d - 1}, got {m}")
     if name == "characters":
         parity = binary_digits(torch.arange(d), d.bit_length()).sum(-1) % 2  # of the number of ones
         chosen = torch.randperm(d - 1, generator=generator)[:m] + 1
@@ -131,8 +135,6 @@ def _unit(points: Tensor) -> Tensor:
 class XorReadout:
     """A frozen read-out f(v_1, v_2) with its slopes; ``value`` and ``slopes`` work on any shape."""
 
-    name: str
-    formula: str
     value: Callable[[Tensor, Tensor], Tensor]
     slopes: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
     of_mean: bool
@@ -144,19 +146,12 @@ def _sum(a: Tensor, b: Tensor) -> Tensor:
     return hardshrink(a + b, 64 * torch.finfo(a.dtype).eps)
 
 
-def _both(slope: Tensor) -> tuple[Tensor, Tensor]:
-    return slope, slope
-
-
-READOUTS: dict[str, XorReadout] = {
-    readout.name: readout
-    for readout in (
-        XorReadout("tent", "1 - 2|v|", lambda a, b: 1 - _sum(a, b).abs(), lambda a, b: _both(-_sum(a, b).sign()), True),
-        XorReadout("quadratic", "1 - 2 v^2", lambda a, b: 1 - (a + b) ** 2 / 2, lambda a, b: _both(-(a + b)), True),
-        XorReadout("product", "-v_1 v_2", lambda a, b: -a * b, lambda a, b: (-b, -a), False),
-    )
+READOUTS = {
+    "tent": XorReadout(lambda a, b: 1 - _sum(a, b).abs(), lambda a, b: (-_sum(a, b).sign(),) * 2, of_mean=True),
+    "quadratic": XorReadout(lambda a, b: 1 - (a + b) ** 2 / 2, lambda a, b: (-(a + b),) * 2, of_mean=True),
+    "product": XorReadout(lambda a, b: -a * b, lambda a, b: (-b, -a), of_mean=False),
 }
-
+"""With v the mean of the heads: :math:`1 - 2|v|`, :math:`1 - 2v^2` and :math:`-v_1 v_2`."""
 
 Scores = Callable[[Tensor], Tensor]
 
@@ -168,7 +163,6 @@ class AttentionMap:
     Softmax alone is normalised: its Jacobian also subtracts the attended mean.
     """
 
-    name: str
     formula: str
     weights: Scores
     slope: Scores
@@ -186,40 +180,42 @@ def _sigmoid_slope(z: Tensor) -> Tensor:
     return z.sigmoid() * (-z).sigmoid()
 
 
-def _over_d(name: str, formula: str, value: Scores, slope: Scores) -> AttentionMap:
-    return AttentionMap(name, formula, lambda s: value(s) / s.shape[-1], lambda s: slope(s) / s.shape[-1])
+def _over_d(formula: str, value: Scores, slope: Scores) -> AttentionMap:
+    return AttentionMap(formula, lambda s: value(s) / s.shape[-1], lambda s: slope(s) / s.shape[-1])
 
 
-def _biased_sigmoid(name: str, formula: str, logs: int) -> AttentionMap:
+def _biased_sigmoid(formula: str, logs: int) -> AttentionMap:
     def shifted(s: Tensor) -> Tensor:
         return s - logs * math.log(s.shape[-1])
 
-    return AttentionMap(name, formula, lambda s: shifted(s).sigmoid(), lambda s: _sigmoid_slope(shifted(s)))
+    return AttentionMap(formula, lambda s: shifted(s).sigmoid(), lambda s: _sigmoid_slope(shifted(s)))
 
 
-MAPS: dict[str, AttentionMap] = {
-    attention.name: attention
-    for attention in (
-        AttentionMap("softmax", "exp(s) / sum of exp(s)", lambda s: s.softmax(-1), lambda s: s.softmax(-1), True),
-        _over_d("linear", "(1 + s)/d", lambda s: 1 + s, torch.ones_like),
-        _over_d("relu", "relu(1 + s)/d", lambda s: (1 + s).relu(), lambda s: (s > -1).to(s)),
-        AttentionMap("erf", "1/d + erf(s)", lambda s: 1 / s.shape[-1] + s.erf(),
-                     lambda s: 2 / math.sqrt(math.pi) * (-s * s).exp()),
-        _over_d("sigmoid", "2 sigmoid(s)/d", lambda s: 2 * s.sigmoid(), lambda s: 2 * _sigmoid_slope(s)),
-        _biased_sigmoid("sigmoid_bias", "sigmoid(s - ln d)", 1),
-        _biased_sigmoid("sigmoid_bias2", "sigmoid(s - 2 ln d)", 2),
-        _over_d("exp", "exp(s)/d", torch.exp, torch.exp),
-    )
+MAPS = {
+    "softmax": AttentionMap("exp(s) / sum of exp(s)", lambda s: s.softmax(-1), lambda s: s.softmax(-1), True),
+    "linear": _over_d("(1 + s)/d", lambda s: 1 + s, torch.ones_like),
+    "relu": _over_d("relu(1 + s)/d", lambda s: (1 + s).relu(), lambda s: (s > -1).to(s)),
+    "erf": AttentionMap("1/d + erf(s)", lambda s: 1 / s.shape[-1] + s.erf(),
+                        lambda s: 2 / math.sqrt(math.pi) * (-s * s).exp()),
+    "sigmoid": _over_d("2 sigmoid(s)/d", lambda s: 2 * s.sigmoid(), lambda s: 2 * _sigmoid_slope(s)),
+    "sigmoid_bias": _biased_sigmoid("sigmoid(s - ln d)", 1),
+    "sigmoid_bias2": _biased_sigmoid("sigmoid(s - 2 ln d)", 2),
+    "exp": _over_d("exp(s)/d", torch.exp, torch.exp),
 }  # fmt: skip
 
 
 def mean_absolute_sum(d: int) -> float:
-    r""":math:`E|x_1 + \dots + x_d|` of independent signs, from the central binomial coefficient."""
+    r""":math:`E|S|`, :math:`S = x_1 + \dots + x_d` of independent signs, from the central binomial coefficient."""
     return d * (math.comb(d - 1, (d - 1) // 2) / 2 ** (d - 1))  # whole numbers divided: full precision at any d
 
 
+def majority(d: int) -> float:
+    r""":math:`M = E|S|/d \approx \sqrt{2/(\pi d)}`: how much one sign and the majority of d signs have in common."""
+    return mean_absolute_sum(d) / d
+
+
 def weight_gradient(task: SparseXOR, weights: Tensor, readout: str = "tent", loss: str = "hinge") -> Tensor:
-    r"""Exact gradient of the risk over all 2^d inputs with respect to the attention weights.
+    r"""Exact gradient of the risk over all 2^d inputs with respect to the attention weights; (2, d) -> (2, d).
 
     With :math:`|f| \le 1` the hinge is :math:`1 - yf`, its square :math:`1 - 2yf + f^2`. For a the first head's
     weights, b the second's and c their mean,
@@ -231,15 +227,7 @@ def weight_gradient(task: SparseXOR, weights: Tensor, readout: str = "tent", los
       :math:`E[yf]` is M on the pair and :math:`-M/(d-2)` (odd d) or :math:`-M/(d-1)` (even d) elsewhere, and that of
       :math:`E[f^2]/2` is :math:`2a - M` everywhere. (At :math:`v = 0` the slope of :math:`|v|` counts as 0.)
 
-    Inputs exactly on the kink of the hinge count as active.
-
-    Parameters
-    ----------
-    weights : (2, d), of total size at most 1 in each head.
-
-    Returns
-    -------
-    (2, d).
+    Inputs exactly on the kink of the hinge count as active. The weights of a head add up to at most 1 in size.
     """
     size = float(weights.abs().sum(-1).max())
     if size > 1 + 1e-9:
@@ -249,10 +237,10 @@ def weight_gradient(task: SparseXOR, weights: Tensor, readout: str = "tent", los
     if readout == "tent":
         if float(weights.max()) != float(weights.min()):
             raise ValueError("the closed form for tent needs uniform weights; only quadratic and product take others")
-        majority = mean_absolute_sum(task.d) / task.d
-        signal += -majority / (task.d - 2 if task.d % 2 else task.d - 1)
-        signal[:, [i, j]] = majority
-        squared += 4 * weights[0, 0] - 2 * majority
+        common = majority(task.d)
+        signal += -common / (task.d - 2 if task.d % 2 else task.d - 1)
+        signal[:, [i, j]] = common
+        squared += 4 * weights[0, 0] - 2 * common
     elif readout == "quadratic":
         c = weights.mean(0)
         signal[:, i], signal[:, j] = 2 * c[j], 2 * c[i]
@@ -302,7 +290,7 @@ def step_size(d: int, strength: float, readout: str = "tent", loss: str = "hinge
     """
     zero = torch.zeros(d, dtype=torch.float64)
     uniform, slope = float(MAPS[attention].weights(zero)[0]), float(MAPS[attention].slope(zero)[0])
-    signal = {"tent": mean_absolute_sum(d) / d, "quadratic": 2 * uniform, "product": uniform}[readout]
+    signal = {"tent": majority(d), "quadratic": 2 * uniform, "product": uniform}[readout]
     return strength / (slope * signal * (1 if loss == "hinge" else 2))
 
 
@@ -321,11 +309,9 @@ def worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent", loss: st
     quasi-concave. Otherwise all inputs are visited up to d = 16, and beyond the least value on the zonotope's edges is
     the bound. Again every loss below 1 is exact.
     """
-    if READOUTS[readout].of_mean:
-        worst = _worst_of_mean(task, weights.mean(-2), readout).clamp_min(0)
-    else:
-        worst = _worst_of_product(task, weights).clamp_min(0)
-    return worst if loss == "hinge" else worst**2
+    of_mean = READOUTS[readout].of_mean
+    worst = _worst_of_mean(task, weights.mean(-2), readout) if of_mean else _worst_of_product(task, weights)
+    return worst.clamp_min(0) if loss == "hinge" else worst.clamp_min(0) ** 2
 
 
 def _worst_of_mean(task: SparseXOR, c: Tensor, readout: str) -> Tensor:
@@ -341,18 +327,16 @@ def _worst_of_mean(task: SparseXOR, c: Tensor, readout: str) -> Tensor:
     if task.d <= SEARCHED:
         open_ = (base < reach) & (1 + value(torch.zeros_like(base)) > unequal)
         for row in open_.nonzero().tolist():
-            least[tuple(row)] = _least_sum(float(base[tuple(row)]), rest[tuple(row)])
+            place = tuple(row)
+            least[place] = _least_sum(float(base[place]), rest[place])
     return torch.maximum(unequal, 1 + value(least))
 
 
 def _least_sum(base: float, rest: Tensor) -> float:
     """The least of |base + sum of +-rest| over all signs: sums of one half, sorted, against those of the other."""
-
-    def sums(part: Tensor) -> Tensor:
-        return (2.0 * binary_digits(torch.arange(2 ** len(part)), len(part)).double() - 1) @ part
-
     half = len(rest) // 2
-    left, right = sums(rest[:half]) + base, sums(rest[half:]).sort().values
+    left, right = (_all_signs(len(part)) @ part for part in (rest[:half], rest[half:]))
+    left, right = left + base, right.sort().values
     place = torch.searchsorted(right, -left)
     near = torch.stack([right[(place - 1).clamp_min(0)], right[place.clamp_max(len(right) - 1)]])
     return float((left + near).abs().min())
@@ -379,7 +363,7 @@ def _worst_of_product(task: SparseXOR, weights: Tensor) -> Tensor:
     inside = (equal >= reach).all(-1)
     low = torch.where(inside, torch.minimum(*least), torch.minimum(torch.minimum(*edge_least), torch.minimum(*least)))
     if task.d <= 16:
-        signs = 2.0 * binary_digits(torch.arange(2 ** (task.d - 2)), task.d - 2).double() - 1
+        signs = _all_signs(task.d - 2)
         for row in (~inside).nonzero().tolist():
             place = tuple(row)
             low[place] = (signs @ rest[place].T + equal[place]).prod(-1).min()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,9 +47,7 @@ LEARNT = 0.1
 def gradient_differences(d: int) -> pd.DataFrame:
     """Closed-form gradients against autograd over all 2^d inputs.
 
-    Returns
-    -------
-    ``start``, ``readout``, ``loss``, ``map``, ``difference`` (the largest).
+    Columns ``start``, ``readout``, ``loss``, ``map``, ``difference`` (the largest).
     """
     generator = torch.Generator().manual_seed(0)
     task = SparseXOR.random(d, generator)
@@ -86,9 +85,7 @@ def zero_start_weights(
 def step_window(lengths: list[int], embeddings: list[str], factors: list[float], seeds: int) -> pd.DataFrame:
     """One exact step from zero of strength factor * ln d, with the tent.
 
-    Returns
-    -------
-    ``d``, ``m``, ``embedding``, ``factor``, ``seed``, ``worst`` (loss of the worst input), ``pair_weight``.
+    Columns ``d``, ``m``, ``embedding``, ``factor``, ``seed``, ``worst`` (loss of the worst input), ``pair_weight``.
     """
     parts = []
     for d, embedding in product(lengths, embeddings):
@@ -108,9 +105,7 @@ def temperatures(lengths: list[int], values: list[float], factor: float, seeds: 
 
     The gradient is divided by T as well, so from zero this is strength :math:`\lambda/T^2` exactly.
 
-    Returns
-    -------
-    ``d``, ``temperature``, ``seed``, ``worst``, ``solved``.
+    Columns ``d``, ``temperature``, ``seed``, ``worst``, ``solved``.
     """
     rows = []
     for d, temperature, seed in product(lengths, values, range(seeds)):
@@ -131,6 +126,9 @@ def temperature_ends(found: pd.DataFrame) -> tuple[float, float]:
 
 
 FORMATS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+HOW = {
+    (False, False): "as it is", (False, True): "stable softmax", (True, False): "loss scaling", (True, True): "both"
+}  # fmt: skip
 
 
 def step_in_format(
@@ -138,13 +136,9 @@ def step_in_format(
 ) -> Tensor:
     """Attention, (2, d), after one exact step from zero with every number in one format.
 
-    Parameters
-    ----------
-    scaled : bool
-        Whether the loss is multiplied beforehand by what the step size exceeds d by (loss scaling), so that neither
-        the gradient becomes too small nor the step, now d, too large for the format.
-    stable : bool
-        Whether the softmax subtracts the largest score before it takes exponentials.
+    If ``scaled``, the loss is multiplied beforehand by what the step size exceeds d by (loss scaling), so that neither
+    the gradient becomes too small nor the step, now d, too large for the format. If ``stable``, the softmax subtracts
+    the largest score before it takes exponentials.
     """
     table, step = embedding.to(dtype), step_size(task.d, strength)
     uniform = torch.full((2, task.d), 1 / task.d, dtype=torch.float64)
@@ -160,14 +154,13 @@ def step_in_format(
 def number_formats(lengths: list[int], factors: list[float], seeds: int) -> pd.DataFrame:
     """The step in float64, float32, bfloat16 and float16, with and without loss scaling and a stable softmax.
 
-    Returns
-    -------
-    ``d``, ``factor``, ``format``, ``scaled``, ``stable``, ``seed``, ``worst`` (2 where it is not a number), ``solved``.
+    Columns ``d``, ``factor``, ``format``, ``scaled``, ``stable``, ``seed``, ``worst`` (2 where it is not a number),
+    ``solved``.
     """
     rows = []
     for d, factor, seed in product(lengths, factors, range(seeds)):
         task, table, _ = draw(d, "characters", seed)
-        for (name, dtype), scaled, stable in product(FORMATS.items(), (False, True), (False, True)):
+        for (name, dtype), (scaled, stable) in product(FORMATS.items(), HOW):
             weights = step_in_format(task, table, factor * math.log(d), dtype, scaled, stable).double()
             worst = float(worst_loss(task, weights)) if bool(weights.isfinite().all()) else 2.0
             rows.append((d, factor, name, scaled, stable, seed, worst, worst < SOLVED))
@@ -181,11 +174,6 @@ def format_table(formats: pd.DataFrame) -> pd.DataFrame:
     found["how"] = [HOW[key] for key in zip(found.scaled, found.stable, strict=True)]
     found["solved"] = [f"{row.successes} of {row.trials}" for row in found.itertuples()]
     return found.pivot(index="format", columns="how", values="solved").loc[list(FORMATS), list(HOW.values())]
-
-
-HOW = {
-    (False, False): "as it is", (False, True): "stable softmax", (True, False): "loss scaling", (True, True): "both"
-}  # fmt: skip
 
 
 # Other attention maps
@@ -218,7 +206,7 @@ def errors_on(task: SparseXOR, weights: Tensor, examples: Tensor) -> tuple[Tenso
     size = c.abs().amax(-1, keepdim=True)
     c = (c / size).to(examples.dtype)  # an exponential may exceed single precision; the comparison does not
     off = task.others(c) @ examples.T  # (steps, examples)
-    unequal, equal = (off + (c[:, i] - c[:, j])[:, None]).abs(), (off + (c[:, i] + c[:, j])[:, None]).abs()
+    unequal, equal = ((off + on[:, None]).abs() for on in (c[:, i] - c[:, j], c[:, i] + c[:, j]))
     half = 0.5 / size
     plain = ((unequal >= half).double().mean(-1) + (equal <= half).double().mean(-1)) / 2
     sizes, order = torch.cat([unequal, equal], -1).sort(-1)
@@ -238,10 +226,8 @@ def attention_maps(lengths: list[int], factors: list[float], seeds: int, example
     seed and step. Zero-mean positions feel no label-free force, so there the two losses give the same and the
     second is not computed again.
 
-    Returns
-    -------
-    ``d``, ``loss``, ``embedding``, ``map``, ``seed``, ``rescaled``, ``worst``, ``error`` (on random inputs), ``window``
-    (share of the steps with a worst loss below 0.5).
+    Columns ``d``, ``loss``, ``embedding``, ``map``, ``seed``, ``rescaled``, ``worst``, ``error`` (on random inputs),
+    ``window`` (share of the steps with a worst loss below 0.5).
     """
     rows = []
     for d, embedding in product(lengths, ("characters", "signs")):
@@ -257,9 +243,8 @@ def attention_maps(lengths: list[int], factors: list[float], seeds: int, example
                 errors = errors_on(task, weights, inputs)
                 for rescaled, worst, error in zip((False, True), losses, errors, strict=True):
                     window = float((worst < 0.5).sum()) / len(strengths)
-                    for stated in XOR_LOSSES if embedding == "characters" else (loss,):
-                        known = (d, stated, embedding, name, seed, rescaled)
-                        rows.append((*known, float(worst.min()), float(error.min()), window))
+                    found = (embedding, name, seed, rescaled, float(worst.min()), float(error.min()), window)
+                    rows += [(d, stated, *found) for stated in (XOR_LOSSES if embedding == "characters" else (loss,))]
     columns = ["d", "loss", "embedding", "map", "seed", "rescaled", "worst", "error", "window"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -271,9 +256,7 @@ def linear_optimum(lengths: list[int], embeddings: list[str], seeds: int, exampl
     Linear weights are :math:`P q`; the nearest to :math:`e_i + e_j` is its projection on the columns of P, which keeps
     about m/d of its energy. The error is that of the tent at its best scale on random inputs.
 
-    Returns
-    -------
-    ``d``, ``embedding``, ``seed``, ``kept``, ``error``.
+    Columns ``d``, ``embedding``, ``seed``, ``kept``, ``error``.
     """
     rows = []
     for d, embedding, seed in product(lengths, embeddings, range(seeds)):
@@ -317,10 +300,9 @@ def random_start(
     The scores start with spread sigma. With :math:`\alpha = a^1_i a^2_j` and :math:`\beta = a^1_j a^2_i` at the start,
     :math:`\ln \alpha/\beta` says which head is nearer to which position.
 
-    Returns
-    -------
-    ``d``, ``readout``, ``spread``, ``factor``, ``seed``, ``log_ratio``, ``predicted`` (each head prefers the position
-    that the ratio says), ``separated`` (each head gives a position of its own more than 0.9), ``worst``, ``solved``.
+    Columns ``d``, ``readout``, ``spread``, ``factor``, ``seed``, ``log_ratio``, ``predicted`` (each head prefers the
+    position that the ratio says), ``separated`` (each head gives a position of its own more than 0.9), ``worst``,
+    ``solved``.
     """
     parts = []
     for d, readout in product(lengths, readouts):
@@ -339,14 +321,11 @@ def random_start(
                 worst = worst_loss(task, after, readout)
                 prefers = scores[..., i] - scores[..., j]
                 straight, crossed = after[:, [0, 1], [i, j]].amin(-1), after[:, [0, 1], [j, i]].amin(-1)
-                found = {
-                    "predicted": ((prefers[:, 0] * ratio > 0) & (prefers[:, 1] * ratio < 0)).numpy(),
-                    "separated": (torch.maximum(straight, crossed) > 0.9).numpy(),
-                    "worst": worst.numpy(),
-                    "solved": (worst < SOLVED).numpy(),
-                }
-                known = {"d": d, "readout": readout, "spread": spread, "factor": factors, "seed": seed}
-                parts.append(pd.DataFrame(known | {"log_ratio": ratio} | found))
+                parts.append(pd.DataFrame({
+                    "d": d, "readout": readout, "spread": spread, "factor": factors, "seed": seed, "log_ratio": ratio,
+                    "predicted": (prefers[:, 0] * ratio > 0) & (prefers[:, 1] * ratio < 0),
+                    "separated": torch.maximum(straight, crossed) > 0.9, "worst": worst, "solved": worst < SOLVED,
+                }))  # fmt: skip
     return pd.concat(parts, ignore_index=True)
 
 
@@ -407,11 +386,9 @@ def samples_needed(
 ) -> pd.DataFrame:  # fmt: skip
     """One empirical hinge step on the first n samples of a stream, for growing n; every arm sees the same stream.
 
-    Returns
-    -------
-    ``d``, ``m``, ``embedding``, ``seed``, ``arm``, ``law`` (:func:`~parity_lib.chapters.xor_theorem.sample_law`),
-    ``recovered`` and ``solved``: the least n from which on the pair is found, and the worst-input loss below 0.1; inf
-    where that is not so at ``budget`` times the law.
+    Columns ``d``, ``m``, ``embedding``, ``seed``, ``arm``, ``law``
+    (:func:`~parity_lib.chapters.xor_theorem.sample_law`), ``recovered`` and ``solved``: the least n from which on the
+    pair is found, and the worst-input loss below 0.1; inf where that is not so at ``budget`` times the law.
     """
     rows = []
     for d, embedding in product(lengths, embeddings):
@@ -477,10 +454,8 @@ def train_networks(d: int, budgets: list[int], seeds: int, updates: int) -> pd.D
     Samples are fresh at every update, in single precision. All seeds train at once, each with its own pair and, where
     the parameters do not suffice for all d, its own random set of inputs that are read. Every weight is trained.
 
-    Returns
-    -------
-    ``d``, ``parameters``, ``ceiling``, ``seed``, ``reads_both`` (its inputs contain the pair), ``error``, ``learned``
-    (an error below 1 %).
+    Columns ``d``, ``parameters``, ``ceiling``, ``seed``, ``reads_both`` (its inputs contain the pair), ``error``,
+    ``learned`` (an error below 1 %).
     """
     parts = []
     for budget in budgets:
@@ -498,10 +473,10 @@ def train_networks(d: int, budgets: list[int], seeds: int, updates: int) -> pd.D
         trained, _ = minimise(objective, start, updates, 0.03, f"networks of {budget} parameters,")
         error = (margins(trained, count=4096) <= 0).double().mean(0)
         both = (read.unsqueeze(2) == pairs.unsqueeze(1)).any(1).all(1)
-        found = {"reads_both": both.numpy(), "error": error.numpy(), "learned": (error < 0.01).numpy()}
-        spent = neurons * (inputs + 2) + 1
-        known = {"d": d, "parameters": spent, "ceiling": ceiling(d, inputs), "seed": range(seeds)}
-        parts.append(pd.DataFrame(known | found))
+        parts.append(pd.DataFrame({
+            "d": d, "parameters": neurons * (inputs + 2) + 1, "ceiling": ceiling(d, inputs), "seed": range(seeds),
+            "reads_both": both, "error": error, "learned": error < 0.01,
+        }))  # fmt: skip
     return pd.concat(parts, ignore_index=True)
 
 
@@ -525,9 +500,7 @@ def one_weight_vector(d: int, seeds: int, strength: float) -> pd.DataFrame:
     ``all``: d free weights. ``some``: free weights on 2m random inputs, the others absent. ``tied``: m numbers, w tied
     through the positional embeddings (linear attention). All start from 1/d and get the best z.
 
-    Returns
-    -------
-    ``weights``, ``seed``, ``worst``.
+    Columns ``weights``, ``seed``, ``worst``.
     """
     rows = []
     for kind, seed in product(("all", "some", "tied"), range(seeds)):
@@ -552,30 +525,40 @@ def judge_one_step(bounds: pd.DataFrame, any_length: pd.DataFrame) -> Verdict:
     ``bounds`` is a frame of :func:`~parity_lib.chapters.xor_theorem.against_bound`, ``any_length`` one of
     :func:`~parity_lib.chapters.xor_theorem.all_pairs_any_length`.
     """
-    agrees = all(wilson(row.failed, row.embeddings).low <= row.proved for row in bounds.itertuples())
-    lengths = sorted(bounds.d.unique())
-    tails = {}
-    for factor, part in bounds.groupby("factor"):
-        weak = part.d[part.proved > FAILING]
-        rest_fails = bool(any_length[any_length.factor == factor].failed.any())
-        tails[factor] = [d for d in lengths if d > (weak.max() if len(weak) else 0)] if not rest_fails else []
+    measured = {
+        factor: {str(row.d): wilson(row.failed, row.embeddings) for row in part.itertuples()}
+        for factor, part in bounds.groupby("factor")
+    }
+    tails = {
+        factor: [] if any_length[any_length.factor == factor].failed.any() else beyond(part.d, part.proved > FAILING)
+        for factor, part in bounds.groupby("factor")
+    }
     factor, tail = max(tails.items(), key=lambda item: len(item[1]))
     at = bounds[bounds.factor == factor]
     numbers = {
-        "strength / ln d": factor, "d": [int(d) for d in tail], "proved, failing embeddings at most": at.proved.max(),
-        "measured": {str(row.d): wilson(row.failed, row.embeddings) for row in at.itertuples()},
-        "measured at the smallest strength": {
-            str(row.d): wilson(row.failed, row.embeddings)
-            for row in bounds[bounds.factor == bounds.factor.min()].itertuples()
-        },
+        "strength / ln d": factor, "d": tail, "proved, failing embeddings at most": at.proved.max(),
+        "measured": measured[factor], "measured at the smallest strength": measured[bounds.factor.min()],
     }  # fmt: skip
-    if not agrees or not tail:
-        return Verdict("open", "measured", numbers, "our step from zero does not do it, the paper's may")
+    agrees = all(measured[row.factor][str(row.d)].low <= row.proved for row in bounds.itertuples())
     most = f"every pair and every input at once, for all but at most {100 * at.proved.max():.2g} % of embeddings"
     said = f"from zero, where the two heads are copies, with strength {factor:g} ln d: {most}"
-    if len(tail) < len(lengths):
-        return Verdict("narrower range", "proved", numbers, f"{said}, from d = {tail[0]} on")
-    return Verdict("holds", "proved", numbers, said)
+    return _from_some_length_on(tail if agrees else [], bounds.d, "proved", numbers, said, "from zero")
+
+
+def beyond(lengths: pd.Series, weak: pd.Series) -> list[int]:
+    """The lengths above all those that are ``weak``."""
+    return sorted({int(d) for d in lengths if d > max(lengths[weak], default=0)})
+
+
+def _from_some_length_on(
+    tail: list[int], lengths: pd.Series, kind: str, numbers: dict[str, Any], said: str, start: str
+) -> Verdict:
+    """Holds at all lengths, from the first of ``tail`` on, or is open if there is none."""
+    if not tail:
+        return Verdict("open", "measured", numbers, f"our step {start} does not do it, the paper's may")
+    if len(tail) < lengths.nunique():
+        return Verdict("narrower range", kind, numbers, f"{said}, from d = {tail[0]} on")
+    return Verdict("holds", kind, numbers, said)
 
 
 def judge_random_start(starts: pd.DataFrame, spreads: Sequence[float] = (0.35, 0.5)) -> Verdict:
@@ -584,21 +567,16 @@ def judge_random_start(starts: pd.DataFrame, spreads: Sequence[float] = (0.35, 0
     part = starts[(starts.factor == factor) & starts.spread.isin(spreads) & (starts.readout == "product")]
     found = rates(part, ["d", "spread"], "solved")
     numbers = {f"d = {row.d}, spread {row.spread:g}": wilson(row.successes, row.trials) for row in found.itertuples()}
-    weak = found.d[found.low <= ENOUGH]
-    tail = [d for d in sorted(found.d.unique()) if d > (weak.max() if len(weak) else 0)]
+    tail = beyond(found.d, found.low <= ENOUGH)
     said = f"with a step of {factor:g} d^2 ln d, in more than {100 * ENOUGH:.0f} % of draws"
-    if not tail:
-        return Verdict("open", "measured", numbers, "our step from a random start does not do it, the paper's may")
-    if len(weak):
-        return Verdict("narrower range", "measured", numbers, f"{said}, from d = {tail[0]} on")
-    return Verdict("holds", "measured", numbers, said)
+    return _from_some_length_on(tail, found.d, "measured", numbers, said, "from a random start")
 
 
 def judge_params(bounds: pd.DataFrame, networks: pd.DataFrame) -> Verdict:
     """``xor-params``: both halves are propositions; trained networks are the control."""
     small = bounds[2 * bounds.m < bounds.d]
     enough = small.groupby("factor").proved.max()
-    blind = rate(~networks.learned[~networks.reads_both]) if (~networks.reads_both).any() else None
+    blind = rate(~networks.learned[~networks.reads_both]) if not networks.reads_both.all() else None
     seeing = rate(networks.learned[networks.reads_both])
     numbers = {
         "trained numbers": {str(d): 2 * m for d, m in small.groupby("d").m.first().items()},
@@ -613,20 +591,18 @@ def judge_params(bounds: pd.DataFrame, networks: pd.DataFrame) -> Verdict:
     return Verdict("holds", "proved", numbers, said)
 
 
-PLAIN_MAPS = ("linear", "relu", "erf", "sigmoid")
-
-
-def managed(maps: pd.DataFrame) -> dict[str, list[str]]:
-    """Settings at the largest d in which a map's median worst loss is below 0.5, at its best step and scale."""
-    top = maps[(maps.d == maps.d.max()) & maps.rescaled]
-    middle = top.groupby(["map", "loss", "embedding"], sort=False).worst.median().reset_index()
-    good = middle[middle.worst < 0.5]
-    return {name: [f"{row.loss}, {row.embedding}" for row in good[good["map"] == name].itertuples()] for name in MAPS}
+PLAIN_MAPS = {"linear", "relu", "erf", "sigmoid"}
 
 
 def judge_softmax(maps: pd.DataFrame) -> Verdict:
-    """``xor-softmax``: which maps manage which of the four settings, softmax and rivals on the same footing."""
-    found = managed(maps)
+    """``xor-softmax``: which maps manage which of the four settings, softmax and rivals on the same footing.
+
+    To manage one is a median worst loss below 0.5 at the largest d, at the map's best step and scale.
+    """
+    top = maps[(maps.d == maps.d.max()) & maps.rescaled]
+    middle = top.groupby(["map", "loss", "embedding"], sort=False).worst.median()
+    good = list(middle.index[middle < 0.5])
+    found = {name: [f"{loss}, {embedding}" for at, loss, embedding in good if at == name] for name in MAPS}
     rivals = {name: settings for name, settings in found.items() if name != "softmax" and settings}
     numbers = {"d": int(maps.d.max()), "managed": found}
     if len(found["softmax"]) < 4:
@@ -634,7 +610,7 @@ def judge_softmax(maps: pd.DataFrame) -> Verdict:
     if not rivals:
         return Verdict("holds", "measured", numbers)
     names = " and ".join(MAPS[name].formula for name in rivals)
-    if all(len(settings) < 4 for settings in rivals.values()) and not rivals.keys() & set(PLAIN_MAPS):
+    if all(len(settings) < 4 for settings in rivals.values()) and not rivals.keys() & PLAIN_MAPS:
         said = f"linear, ReLU, erf and plain sigmoid attention fail; {names} manage some settings, softmax alone all"
         return Verdict("narrower range", "measured", numbers, said)
     return Verdict("fails", "measured", numbers, f"{names} manage it too")

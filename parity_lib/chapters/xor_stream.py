@@ -120,23 +120,14 @@ gradients = choose(fused_gradients, summed_gradients)
 
 
 def stream_gradients(
-    task: SparseXOR,
-    arms: Sequence[tuple[Tensor, str]],
-    counts: Sequence[int],
-    generator: torch.Generator,
+    task: SparseXOR, arms: Sequence[tuple[Tensor, str]], counts: Sequence[int], generator: torch.Generator
 ) -> Iterator[tuple[int, Tensor]]:
-    r"""Empirical hinge gradients with respect to the weights, for prefixes of one stream.
+    r"""Empirical hinge gradients with respect to the weights, for prefixes of one stream that all arms see.
 
     Parameters
     ----------
-    task : SparseXOR
-        What the labels are.
-    arms : pairs of (2, d) and str
-        Start weights, of total size at most 1 in each head, and the name of a read-out; all see the same samples.
-    counts : ascending ints
-        Numbers of samples at which to report.
-    generator : torch.Generator
-        Where the samples come from.
+    arms : start weights (2, d), of total size at most 1 in each head, and the name of a read-out
+    counts : numbers of samples at which to report, ascending
 
     Yields
     ------

@@ -14,6 +14,7 @@ The largest loss over all :math:`2^d` inputs is :math:`\min(2, 4R/(2+R))` with :
 
 import math
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ from torch import Tensor
 from ..progress import track
 from .boolean import walsh_hadamard
 from .store import kept
-from .xor import default_width, draw, mean_absolute_sum, positional_embedding
+from .xor import default_width, draw, majority, positional_embedding
 
 SOLVED = 0.05
 """An input counts as solved if its loss is below this (it starts at 2 for the worst input)."""
@@ -142,9 +143,7 @@ def all_pairs(lengths: list[int], factors: list[float], embeddings: int) -> pd.D
 
     From d = 2048 on there are fewer embeddings, the same number of positions in all, but at least a fortieth.
 
-    Returns
-    -------
-    ``d``, ``m``, ``factor`` (strength / ln d), ``embedding``, ``mean_loss`` (of the pairs' largest losses),
+    Columns ``d``, ``m``, ``factor`` (strength / ln d), ``embedding``, ``mean_loss`` (of the pairs' largest losses),
     ``worst_loss`` (of all pairs), ``failing`` (share of the pairs at 0.05 or above), ``failed`` (any).
     """
     parts = []
@@ -154,20 +153,20 @@ def all_pairs(lengths: list[int], factors: list[float], embeddings: int) -> pd.D
         count = max(min(embeddings, embeddings * 1024 // d), embeddings // 40, 2)
         batch = max(1, 2**16 // d)
         for first in range(0, count, batch):
-            size = min(batch, count - first)
-            overlap = overlaps(_characters(d, m, size, generator), d)
+            numbers = range(first, min(first + batch, count))
+            chosen = [generator.choice(d - 1, m, replace=False, shuffle=False) for _ in numbers]
+            overlap = overlaps(np.stack(chosen) + 1, d)
             for factor in factors:
-                loss = loss_of_rest(rests_of_all_pairs(overlap, factor * math.log(d)))
-                columns = {"mean_loss": loss.mean(-1), "worst_loss": loss.max(-1), "failing": (loss >= SOLVED).mean(-1)}
-                number = np.arange(first, first + size)
-                parts.append(pd.DataFrame({"d": d, "m": m, "factor": factor, "embedding": number, **columns}))
-    frame = pd.concat(parts, ignore_index=True)
-    return frame.assign(failed=frame.failing > 0)
+                known = {"d": d, "m": m, "factor": factor, "embedding": numbers}
+                parts.append(pd.DataFrame(known | _of_pairs(rests_of_all_pairs(overlap, factor * math.log(d)))))
+    return pd.concat(parts, ignore_index=True)
 
 
-def _characters(d: int, m: int, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """m distinct nonzero characters for each of ``count`` embeddings, (count, m)."""
-    return np.stack([generator.choice(d - 1, m, replace=False, shuffle=False) for _ in range(count)]) + 1
+def _of_pairs(rests: Array) -> dict[str, Array]:
+    """What the rests of all pairs, (..., pairs), say about their embeddings, (...) each."""
+    loss = loss_of_rest(rests)
+    failing = (loss >= SOLVED).mean(-1)
+    return {"mean_loss": loss.mean(-1), "worst_loss": loss.max(-1), "failing": failing, "failed": failing > 0}
 
 
 @kept
@@ -179,22 +178,18 @@ def all_pairs_any_length(lengths: list[int], factors: list[float], embeddings: i
         for seed in track(embeddings, f"balanced positions, d = {d},", True):
             table = positional_embedding("balanced", d, m, torch.Generator().manual_seed(seed))
             for factor in factors:
-                loss = loss_of_rest(rests_of_all_pairs_by_gram(table, factor * math.log(d)))
-                rows.append((d, m, factor, seed, loss.mean(), loss.max(), (loss >= SOLVED).mean()))
-    columns = ["d", "m", "factor", "embedding", "mean_loss", "worst_loss", "failing"]
-    frame = pd.DataFrame(rows, columns=columns)
-    return frame.assign(failed=frame.failing > 0)
+                known = {"d": d, "m": m, "factor": factor, "embedding": seed}
+                rows.append(known | _of_pairs(rests_of_all_pairs_by_gram(table, factor * math.log(d))))
+    return pd.DataFrame(rows)
 
 
 def against_bound(pairs: pd.DataFrame) -> pd.DataFrame:
     """Measured beside proved, one row for each d and strength.
 
-    Returns
-    -------
-    ``d``, ``m``, ``factor``, ``measured`` (mean loss over embeddings and pairs, with its 95 % interval
-    ``low``, ``high``), ``bound`` (Proposition 1), ``exact``
-    (the mean of 2R), ``power_law``, ``failed`` of ``embeddings``, ``failing`` (share of the pairs), and Proposition 2:
-    ``proved`` for all pairs, ``proved_one`` for one pair (neither above 1).
+    Columns ``d``, ``m``, ``factor``, ``measured`` (mean loss over embeddings and pairs, with its 95 % interval ``low``,
+    ``high``), ``exact`` (the mean of 2R), ``bound`` (Proposition 1), ``power_law``, ``failed`` of ``embeddings``,
+    ``failing`` (share of the pairs), and Proposition 2: ``proved`` for all pairs, ``proved_one`` for one pair (neither
+    above 1).
     """
     rows = []
     for (d, factor), part in pairs.groupby(["d", "factor"]):
@@ -217,10 +212,8 @@ def against_bound(pairs: pd.DataFrame) -> pd.DataFrame:
 def least_widths(lengths: list[int], factor: float, embeddings: int, chance: float = 0.1) -> pd.DataFrame:
     """How few dimensions will do: least m at which at most ``chance`` of (embedding, pair) have a loss of 0.05 or more.
 
-    Returns
-    -------
-    ``d``, ``source`` (``closed form``, ``sharp``: proved; ``measured``: all pairs of the embeddings), ``m``, and
-    ``multiple``, m / log2 d.
+    Columns ``d``, ``source`` (``closed form``, ``sharp``: proved; ``measured``: all pairs of the embeddings), ``m``,
+    and ``multiple``, m / log2 d.
     """
     rows = []
     for d in lengths:
@@ -231,25 +224,17 @@ def least_widths(lengths: list[int], factor: float, embeddings: int, chance: flo
             losses = (loss_of_rest(rests_of_all_pairs(overlaps(row[:m], d), factor * math.log(d))) for row in orders)
             return float(np.mean([(loss >= SOLVED).mean() for loss in losses]))
 
-        low, high = 1, least_width(d, factor, chance) or d - 1  # too few, and proved to be enough
+        closed, sharp = least_width(d, factor, chance), least_width(d, factor, chance, sharp=True)
+        low, high = 1, closed or d - 1  # too few, and proved to be enough
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if failing(middle) <= chance else (middle, high)
-        for source, m in (
-            ("closed form", least_width(d, factor, chance)),
-            ("sharp", least_width(d, factor, chance, sharp=True)),
-            ("measured", high),
-        ):
-            rows.append((d, source, m, m / math.log2(d)))
+        found = {"closed form": closed, "sharp": sharp, "measured": high}
+        rows += [(d, source, m, m / math.log2(d)) for source, m in found.items()]
     return pd.DataFrame(rows, columns=["d", "source", "m", "multiple"])
 
 
 # Samples
-
-
-def majority(d: int) -> float:
-    r""":math:`M = E|S|/d \approx \sqrt{2/(\pi d)}`: how much one sign and the majority of d signs have in common."""
-    return mean_absolute_sum(d) / d
 
 
 def sample_law(d: int, m: int) -> float:
@@ -300,17 +285,14 @@ def recovery_failure(gaps: Gaps, n: float) -> float:
 def proved_samples(lengths: list[int], embeddings: list[str], seeds: int, chance: float = 0.5) -> pd.DataFrame:
     """Samples from which on Proposition 3 promises recovery with probability 1 - ``chance``, for drawn pairs.
 
-    Returns
-    -------
-    ``d``, ``m``, ``embedding``, ``seed``, ``proved``; infinite where a position is not told from the pair at all.
+    Columns ``d``, ``m``, ``embedding``, ``seed``, ``proved``; infinite where a position is not told from the pair at
+    all.
     """
     rows = []
-    for d in lengths:
-        for embedding in embeddings:
-            for seed in range(seeds):
-                task, table, _ = draw(d, embedding, seed)
-                gaps, top = sample_gaps(table @ table.T, task.pair), 1e4 * sample_law(d, table.shape[1])
-                enough = recovery_failure(gaps, top) < chance
-                found = brentq(lambda n, g=gaps: recovery_failure(g, n) - chance, 1.0, top) if enough else math.inf
-                rows.append((d, table.shape[1], embedding, seed, found))
+    for d, embedding, seed in product(lengths, embeddings, range(seeds)):
+        task, table, _ = draw(d, embedding, seed)
+        gaps, top = sample_gaps(table @ table.T, task.pair), 1e4 * sample_law(d, table.shape[1])
+        enough = recovery_failure(gaps, top) < chance
+        found = brentq(lambda n, g=gaps: recovery_failure(g, n) - chance, 1.0, top) if enough else math.inf
+        rows.append((d, table.shape[1], embedding, seed, found))
     return pd.DataFrame(rows, columns=["d", "m", "embedding", "seed", "proved"])

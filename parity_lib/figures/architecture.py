@@ -1,7 +1,5 @@
 """Figures of the chapter ``architecture``."""
 
-from __future__ import annotations
-
 from itertools import cycle, islice
 
 import matplotlib.pyplot as plt
@@ -98,16 +96,13 @@ def _prediction(ax: Axes, end: pd.Series, k: int, place: tuple[float, float]) ->
 @style.drawing
 def zigzag_curves(curves: pd.DataFrame) -> Figure:
     """The frozen head between the integers, for several smoothings; dots are the labels at whole sums."""
-    fig, (ax,) = style.panels(1, 3.0)
-    named = curves.assign(smoothing=curves["smoothing"].map("b = {:g}".format))
-    colours = dict(zip(named["smoothing"].unique(), (style.STATED, style.SIGNAL, style.BLIND), strict=False))
-    sns.lineplot(named, x="sum", y="prediction", hue="smoothing", ax=ax, palette=colours)
     whole = np.arange(int(curves["sum"].max()) + 1)
-    ax.plot(whole, (-1.0) ** whole, "o", color=style.INK, ms=7, zorder=5)
+    colours = dict(zip(curves["smoothing"].unique(), (style.STATED, style.SIGNAL, style.BLIND), strict=False))
+    fig = style.curves(style.medians, curves, "sum", "prediction", colours, hue="smoothing", names="b = {:g}",
+                       ticks=whole, height=3.0, xlabel="sum of the bits that the heads read")  # fmt: skip
+    fig.axes[0].plot(whole, (-1.0) ** whole, "o", color=style.INK, ms=7, zorder=5)
     largest = curves.loc[curves["smoothing"] == 0, "prediction"].abs().max()
-    ax.set(xlabel="sum of the bits that the heads read", xticks=whole,
-           title=f"Right at whole sums, up to {largest:.0f} in size between them")  # fmt: skip
-    style.label_lines(ax)
+    fig.axes[0].set_title(f"Right at whole sums, up to {largest:.0f} in size between them")
     return fig
 
 
@@ -122,7 +117,6 @@ def construction(warmest: pd.DataFrame, smoothed: pd.DataFrame) -> Figure:
     style.say(left, n[-1], least, "needed: ∝ 1/n²", style.SIGNAL, (0, -10), "right")
     left.set(xscale="log", yscale="log", xlabel="positions n", ylabel="temperature", ylim=(0.12 * least, 1),
              title="Soft heads of norm 1\nmust be far colder than 1/n")  # fmt: skip
-    style.plain_log_ticks(left.xaxis)
     few = smoothed[smoothed["k"].isin([1, smoothed["k"].max()])]  # the others lie between
     sns.lineplot(few.assign(k=few["k"].map("k = {}".format)), x="smoothing", y="risk", hue="k", ax=right)
     right.set(xscale="log", yscale="log", xlabel="smoothing b", ylabel="risk",

@@ -1,7 +1,5 @@
 """The heads as arrows on the circle of positions: animated on a page, animated in the README, and on a card."""
 
-from __future__ import annotations
-
 import json
 import math
 from html import escape

@@ -1,7 +1,5 @@
 """Figures of the chapter ``convergence``: the landscape, the two forces, and the map of success."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,10 +10,8 @@ from matplotlib.figure import Figure
 from . import style
 
 FORCES = {"label-free": style.BLIND, "parity signal": style.SIGNAL}
-FLOOR = 1e-20
-"""Forces below are not drawn: how far they fall is written."""
-GOAL = "#5ee0b5"
-"""The solutions on the landscape: the bits' green, lighter, since what lies below is dark."""
+FLOOR = 1e-20  #: Forces below are not drawn: how far they fall is written.
+GOAL = "#5ee0b5"  #: The solutions on the landscape: the bits' green, lighter, since what lies below is dark.
 KEY: dict[str, dict[str, Any]] = {
     "start of a run; its way is white": {"marker": "o", "color": style.CHALK, "mec": style.STATED, "ms": 5},
     "its end": {"marker": "o", "color": style.BLIND, "ms": 6},
@@ -27,13 +23,12 @@ KEY: dict[str, dict[str, Any]] = {
 
 
 @style.drawing
-def success_map(found: pd.DataFrame, ks: tuple[int, ...] = (2, 3, 4)) -> Figure:
-    """Solved pairs in percent over smoothing and c1, a panel for every k shown, at one step size."""
-    one_step = found[found["step"] == found["step"].iloc[0]]
-    shown = [k for k in ks if k in set(found["k"])]
-    fig, axes = style.panels(len(shown), 2.9)
-    for ax, k in zip(axes, shown, strict=True):
-        table = style.rate_map(one_step[one_step["k"] == k], "solved", "c1", "smoothing", ax)
+def success_map(found: pd.DataFrame) -> Figure:
+    """Solved pairs in percent over smoothing and c1, a panel for two, three and four bits, at one step size."""
+    one_step = found["step"] == found["step"].iloc[0]
+    fig, parts = style.panels_by(found[one_step & found["k"].between(2, 4)], "k", height=2.9)
+    for ax, k, part in parts:
+        table = style.rate_map(part, "solved", "c1", "smoothing", ax)
         ax.set(title=f"k = {k}: up to {table.to_numpy().max():.0f} % solved", xlabel="smoothing b",
                ylabel="c1 (temperature c1/n)")  # fmt: skip
         ax.tick_params(axis="x", labelsize=7.5)
@@ -43,13 +38,12 @@ def success_map(found: pd.DataFrame, ks: tuple[int, ...] = (2, 3, 4)) -> Figure:
 @style.drawing
 def two_forces(found: pd.DataFrame) -> Figure:
     """Both forces along training, a panel for every smoothing: medians and quartiles over the pairs."""
-    parts = list(found.groupby("smoothing"))
-    fig, axes = style.panels(len(parts), 3.1)
-    for ax, (b, part) in zip(axes, parts, strict=True):
+    fig, parts = style.panels_by(found, "smoothing", height=3.1)
+    for ax, b, part in parts:
         middle = part.groupby(["update", "force"])["size"].median().unstack()
         takes = (middle["parity signal"] > 0.5 * middle["label-free"]).iloc[len(middle) // 10 :].any()
         ax.set_title(f"b = {b:g}: the signal " + ("takes over" if takes else "stays behind"))
-        draw_forces(part[part["update"] > 0], "update", ax, "length of the gradient", inside=ax is not axes[-1])
+        draw_forces(part[part["update"] > 0], "update", ax, "length of the gradient", inside=ax is not fig.axes[-1])
     return fig
 
 
@@ -124,6 +118,5 @@ def _squares(count: int) -> tuple[Figure, list[Axes], list[Axes]]:
     if style.is_narrow() or count < 3:
         return *style.panels(count, 3.6), []
     rows = -(-count // 2)
-    size = (style.FULL, 3.75 * rows)
-    fig, axes = style.plt.subplots(rows, 2, figsize=size, layout="compressed")
+    fig, axes = style.plt.subplots(rows, 2, figsize=(style.FULL, 3.75 * rows), layout="compressed")
     return fig, list(axes.flat[:count]), list(axes.flat[count:])

@@ -1,7 +1,5 @@
 """Figures of the chapter ``figure2``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
@@ -48,7 +46,7 @@ def heat_maps(course: pd.DataFrame) -> Figure:
             _bit_ticks(ax, bits, len(table))
         bar = {"location": "bottom", "aspect": 40} if is_narrow() else {"pad": 0.01}
         part.colorbar(axes[-1].collections[0], ax=axes, label="attention", ticks=[0, 0.5, 1], **bar)
-        title = ending(frame).replace(": ", ":\n") if is_narrow() else ending(frame)
+        title = ending(frame).replace(": ", ":\n" if is_narrow() else ": ")
         part.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=10.5)
     return fig
 
@@ -105,10 +103,10 @@ def half_way(pairs: pd.DataFrame) -> Figure:
         for corner in (0, -edge):
             ax.fill_between([corner, corner + edge], corner, corner + edge, color="#f0f0f0", zorder=0)
         sns.scatterplot(hundredths, x="first", y="second", color=RECIPES[name][1], ax=ax, s=36, alpha=0.75)
-        apart = 100 * (frame["first"] * frame["second"] < 0).mean()
+        apart = (frame["first"] * frame["second"] < 0).mean()
+        told = f"{100 * apart:.0f} % tilt apart" if len(frame) else "none shares"
         ax.set(xlim=(-edge, edge), ylim=(-edge, edge), aspect="equal", xlabel="one head's offset, 1/100 position",
-               ylabel="the other head's",
-               title=f"{title}:\n" + (f"{apart:.0f} % tilt apart" if len(frame) else "none shares"))  # fmt: skip
+               ylabel="the other head's", title=f"{title}:\n{told}")  # fmt: skip
         ax.text(0.03, 0.97, "apart", transform=ax.transAxes, va="top", color=STATED)
         ax.text(0.97, 0.97, "together", transform=ax.transAxes, va="top", ha="right", color=STATED)
         ax.grid(False)

@@ -1,7 +1,5 @@
 """The figure of the ledger: all claims at a glance."""
 
-from __future__ import annotations
-
 import pandas as pd
 from matplotlib.figure import Figure
 

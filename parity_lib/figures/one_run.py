@@ -1,26 +1,26 @@
 """Figure of the chapter ``one_run``: what is minimised, and the forces on the heads."""
 
-from __future__ import annotations
-
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from .style import BLIND, INK, SIGNAL, drawing, panels
+from . import style
 
-COLOURS = {"net force": INK, "label-free force": BLIND, "parity signal": SIGNAL}
+COLOURS = {"net force": style.INK, "label-free force": style.BLIND, "parity signal": style.SIGNAL}
 
 
-@drawing
+@style.drawing
 def risk_and_forces(risks: pd.DataFrame, forces: pd.DataFrame) -> Figure:
     """One run: the exact risk, and the norm of each force on every head, a line for each head.
 
     The frames are those of :func:`parity_lib.chapters.one_run.risks` and :func:`~parity_lib.chapters.one_run.forces`.
     """
-    fig, (left, right) = panels(2, 3.3, share=False)
-    sns.lineplot(risks, x="update", y="risk", color=INK, ax=left)
+    fig, (left, right) = style.panels(2, 3.3, share=False)
+    sns.lineplot(risks, x="update", y="risk", color=style.INK, ax=left)
     start, end = risks["risk"].iloc[[0, -1]]
-    left.set(title=f"The risk {'falls' if end < start else 'rises'} from {start:.3g} to {end:.3g}")
+    what = risks.attrs.get("what", "risk")  # heads that sample minimise no risk
+    title = f"{'The risk' if what == 'risk' else what} {'falls' if end < start else 'rises'}"
+    left.set(ylabel=what, title=f"{title} from {start:.3g} to {end:.3g}")
     sizes = forces.groupby("force")["norm"].max()
     present = {name: colour for name, colour in COLOURS.items() if sizes.get(name, 0) > 0}
     sns.lineplot(forces[forces["force"].isin(present)], x="update", y="norm", hue="force", units="head", estimator=None,
@@ -28,6 +28,5 @@ def risk_and_forces(risks: pd.DataFrame, forces: pd.DataFrame) -> Figure:
     absent = [f"no {name}" for name in COLOURS if sizes.get(name, 1) == 0]
     title = "; ".join(filter(None, ("Forces on the heads", " and ".join(absent))))
     right.set(yscale="log", ylabel="norm, one line a head", title=title)
-    for row, (name, colour) in enumerate(present.items()):
-        right.text(0.98, 0.05 + 0.09 * row, name, color=colour, transform=right.transAxes, ha="right")
+    style.colour_words(right, present, loc="lower right")
     return fig

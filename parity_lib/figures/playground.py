@@ -16,7 +16,7 @@ from .style import BIT, FULL, HEADS, STATED
 
 
 def circle_and_risk(circle: pd.DataFrame, risks: pd.DataFrame) -> Figure:
-    """Left, the heads on the circle of positions with the way they came; right, the exact risk.
+    """Left, the heads on the circle of positions with the way they came; right, what is minimised.
 
     A head stands at the angle it points to, as far out as the attention on its best position. The frames are those
     of :func:`parity_lib.chapters.figure2.circle` and :func:`parity_lib.chapters.one_run.risks`.
@@ -38,7 +38,8 @@ def circle_and_risk(circle: pd.DataFrame, risks: pd.DataFrame) -> Figure:
     ax.set_title("heads on the circle, bits in green", pad=14)
     right = fig.add_subplot(1, 2, 2)
     sns.lineplot(risks, x="update", y="risk", color="black", ax=right)
-    right.set(title="exact population risk")
+    what = risks.attrs.get("what", "risk")  # heads that sample minimise no risk
+    right.set(title="exact population risk" if what == "risk" else f"exact {what}", ylabel=what)
     return fig
 
 

@@ -1,7 +1,5 @@
 """The figure of a race: your recipe beside the named ones."""
 
-from __future__ import annotations
-
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
@@ -9,8 +7,6 @@ from matplotlib.figure import Figure
 from ..evidence import rate
 from .style import GOLD, RECIPES, SERIES, colour_words, curves, drawing, success_lines
 
-OWN = GOLD
-"""The colour of a recipe that is not the book's."""
 NAMES = {
     "theory": "the theorem's recipe",
     "later-code": "the authors' later code",
@@ -25,30 +21,24 @@ PANELS = {False: "no neighbours among the bits", True: "neighbours among the bit
 
 @drawing
 def success(frame: pd.DataFrame, own: str) -> Figure:
-    """Committed runs against the number of bits, without and with neighbours, ``own`` in a colour of its own.
-
-    ``frame`` is of :func:`parity_lib.chapters.race.run`, for all recipes together. The title is the finding.
-    """
+    """Committed runs against the number of bits, without and with neighbours, ``own`` in a colour of its own."""
     names = {name: own if name == own else NAMES[name] for name in frame["recipe"].unique()}
-    colours: dict[str, str] = {names[own]: OWN}
+    colours = {own: GOLD}
     more = sns.color_palette("husl", len(names)).as_hex()
-    for name in (name for name in names if name != own):  # the book's colour, unless another line has it
+    for name in frame.loc[frame["recipe"] != own, "recipe"].unique():  # the book's colour, unless another line has it
         free = (colour for colour in (RECIPES[name][1], *SERIES, *more) if colour not in colours.values())
         colours[names[name]] = next(free)
-    shown = {side: title for side, title in PANELS.items() if (frame["neighbours"] == side).any()}
     named = frame.assign(series=frame["recipe"].map(names))
-    fig = curves(success_lines, named, "k", "committed", colours, hue="series", panel="neighbours", titles=shown,
+    fig = curves(success_lines, named, "k", "committed", colours, hue="series", panel="neighbours", titles=PANELS,
                  xlabel="number of bits k")  # fmt: skip
     if not fig.axes[-1].texts:  # single points have no end to write a name at
         colour_words(fig.axes[-1], colours)
     mine = rate(frame.loc[frame["recipe"] == own, "committed"])
     others = frame[frame["recipe"] != own].groupby("recipe")["committed"].mean().sort_values(kind="stable")
     worse, better = others.index[others < mine.share], others.index[others > mine.share]
-    if not len(better):
-        place = "no other recipe does better"
-    elif not len(worse):
-        place = "no other recipe does worse"
-    else:
+    if len(better) and len(worse):
         place = f"more than {names[worse[-1]]}, less than {names[better[0]]}"
+    else:
+        place = f"no other recipe does {'worse' if len(better) else 'better'}"
     fig.suptitle(f"{own} commits in {100 * mine.share:.0f} % of the runs: {place}")
     return fig

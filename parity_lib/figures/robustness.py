@@ -1,7 +1,5 @@
 """Figures of the chapter ``robustness``: every sweep as small multiples, in percent of runs, with Wilson bars."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pandas as pd
@@ -10,10 +8,9 @@ from matplotlib.figure import Figure
 
 from . import style
 
-AVERAGING, SAMPLING, AUTHORS, STATED_RECIPE = (
-    "heads that average", "heads that sample", "the authors' loss", "the theorem's recipe",
-)  # fmt: skip
-BOTH = {SAMPLING: style.REPAIRED, AVERAGING: style.CODE}
+NAMES = {"theory": "the theorem's recipe", "figure2-signed": "heads that average", "repaired": "heads that sample",
+         "product-head": "heads that sample"}  # fmt: skip
+BOTH = {"repaired": style.REPAIRED, "figure2-signed": style.CODE}
 TOP = 1.12  # upper edge of the axes of risk
 POWERS = {-2: "1/n²", -1.5: "n⁻¹·⁵", -1: "1/n", -0.5: "1/√n", 0: "1", 0.5: "√n", 1: "n"}
 
@@ -21,17 +18,16 @@ POWERS = {-2: "1/n²", -1.5: "n⁻¹·⁵", -1: "1/n", -0.5: "1/√n", 0: "1", 0
 @style.drawing
 def by_k(frame: pd.DataFrame) -> Figure:
     """Committed success against k, without and with cyclic neighbours."""
-    names = {"theory": STATED_RECIPE, "figure2-signed": AUTHORS, "repaired": SAMPLING}
     usual = frame["smoothing"] == 0.01
-    smoothed = "... with b = " + frame["smoothing"].map("{:g}".format)
-    named = frame.assign(series=frame["recipe"].map(names).where(usual, smoothed))
-    smoother = next(iter(named.loc[~usual, "series"]), "...")
-    colours = {SAMPLING: style.REPAIRED, AUTHORS: style.CODE, smoother: style.SKY, STATED_RECIPE: style.STATED}
-    fig = style.curves(style.success_lines, named, "k", "committed", colours, hue="series", panel="neighbours",
+    named = frame.assign(recipe=frame["recipe"].where(usual, "... with b = " + frame["smoothing"].map("{:g}".format)))
+    smoother = next(iter(named.loc[~usual, "recipe"]), "...")
+    fig = style.curves(style.success_lines, named, "k", "committed",
+                       BOTH | {smoother: style.SKY, "theory": style.STATED}, hue="recipe",
+                       names=NAMES | {"figure2-signed": "the authors' loss"}, panel="neighbours",
                        titles={False: "no neighbours in B", True: "neighbours in B"},
                        xlabel="number of bits k")  # fmt: skip
-    averaged = style.share(named[named["k"] > 1], series=AUTHORS, neighbours=True)
-    holds = style.share(named, series=SAMPLING) > 0.95 and averaged < 0.5
+    averaged = style.share(named[named["k"] > 1], recipe="figure2-signed", neighbours=True)
+    holds = style.share(named, recipe="repaired") > 0.95 and averaged < 0.5
     text = "Only heads that sample commit for every k, with neighbours as without"
     return style.finding(fig, holds, text, "Runs that commit, by number of bits")
 
@@ -39,15 +35,14 @@ def by_k(frame: pd.DataFrame) -> Figure:
 @style.drawing
 def by_distance(frame: pd.DataFrame) -> Figure:
     """Success against the distance of the closest two bits; for averaging heads by arg-max too."""
-    frame = frame[frame["drawn"]]
-    average, sample = (frame[frame["recipe"] == name] for name in ("figure2-signed", "repaired"))
-    by_argmax = "... by arg-max alone"
-    series = {SAMPLING: sample["committed"], by_argmax: average["recovered"], AVERAGING: average["committed"]}
-    long = pd.concat([frame.loc[s.index].assign(series=name, success=s) for name, s in series.items()])
-    fig = style.curves(style.success_lines, long, "distance", "success", BOTH | {by_argmax: style.STATED}, hue="series",
+    frame = frame[frame["drawn"]].assign(success=frame["committed"])
+    average = frame[frame["recipe"] == "figure2-signed"]
+    hard = average.assign(recipe="... by arg-max alone", success=average["recovered"])
+    fig = style.curves(style.success_lines, pd.concat([frame, hard]), "distance", "success",
+                       BOTH | {"... by arg-max alone": style.STATED}, hue="recipe", names=NAMES,
                        xlabel="distance of the closest two bits on the circle")  # fmt: skip
-    near, hard = style.share(average, distance=1), style.share(average, "recovered", distance=1)
-    holds = near < 0.5 < hard and style.share(average[average["distance"] > 2]) > 0.8
+    holds = style.share(average, distance=1) < 0.5 < style.share(average, "recovered", distance=1)
+    holds = holds and style.share(average[average["distance"] > 2]) > 0.8
     text = "Neighbours are where heads that average do not commit"
     return style.finding(fig, holds, text, "Success by the distance of the closest bits")
 
@@ -56,15 +51,15 @@ def by_distance(frame: pd.DataFrame) -> Figure:
 def soft_and_hard(frame: pd.DataFrame) -> Figure:
     """Soft solutions of Proposition 21, each a dot: the best attention that its weakest bit gets."""
     names = {"apart": "no neighbours", "around": "only n and 1", "close": "other neighbours"}
-    names = {kind: style.short_lines(name, 10) for kind, name in names.items()}
     palette = {"arg-max is B": style.SIGNAL, "arg-max is not B": style.BLIND}
     read = frame["recovered"].map(dict(zip((True, False), palette, strict=True)))
+    kinds = [kind for kind in names if kind in set(frame["kind"])]
     fig, (ax,) = style.panels(1, 3.1, width=6.2)
-    sns.stripplot(frame.assign(kind=frame["kind"].map(names), read=read), x="kind", y="weakest", hue="read",
-                  order=[name for kind, name in names.items() if kind in set(frame["kind"])], palette=palette,
-                  size=3, alpha=0.6, jitter=0.32, legend=False, ax=ax)  # fmt: skip
+    sns.stripplot(frame.assign(read=read), x="kind", y="weakest", hue="read", order=kinds, palette=palette, size=3,
+                  alpha=0.6, jitter=0.32, legend=False, ax=ax)  # fmt: skip
+    ax.set_xticks(range(len(kinds)), [style.short_lines(names[kind], 10) for kind in kinds])
     style.colour_words(ax, palette)
-    ax.axhline(0.5, color=style.STATED, lw=1, ls=":")
+    style.rule(ax, 0.5, colour=style.STATED)
     ax.set(xlabel="neighbours in B", ylabel="best attention on\nthe weakest bit", ylim=(0, 1.03))
     apart, around = (frame[frame["kind"] == kind] for kind in ("apart", "around"))
     holds = len(around) > 0 and bool(apart["proper"].all()) and not around["proper"].any()
@@ -74,9 +69,8 @@ def soft_and_hard(frame: pd.DataFrame) -> Figure:
 @style.drawing
 def by_temperature(frame: pd.DataFrame) -> Figure:
     """Committed success against the temperature, at a fixed learning rate and at one in proportion."""
-    named = frame.assign(series=frame["recipe"].map({"figure2-signed": AVERAGING, "repaired": SAMPLING}))
     titles = {"fixed": "learning rate as in the recipe", "proportional": "learning rate times temperature"}
-    fig = style.curves(style.success_lines, named, "power", "committed", BOTH, hue="series", panel="rate",
+    fig = style.curves(style.success_lines, frame, "power", "committed", BOTH, hue="recipe", names=NAMES, panel="rate",
                        titles=titles, xlabel="temperature")  # fmt: skip
     at = sorted(frame["power"].unique())
     for ax in fig.axes:
@@ -111,18 +105,16 @@ def by_heads(frame: pd.DataFrame, k: int) -> Figure:
 @style.drawing
 def by_batch(frame: pd.DataFrame, inputs: int) -> Figure:
     """Committed success against the number of examples per update; ``inputs`` is the exact gradient."""
-    named = frame.assign(series=frame["recipe"].map({"figure2-signed": AUTHORS, "product-head": SAMPLING}))
-    colours = {SAMPLING: style.REPAIRED, AUTHORS: style.CODE}
-    exact, batches = named["batch"] == inputs, sorted(set(frame["batch"]) - {inputs})
+    colours = {"product-head": style.REPAIRED, "figure2-signed": style.CODE}
+    exact, batches = frame["batch"] == inputs, sorted(set(frame["batch"]) - {inputs})
     end = 4 * batches[-1]  # no line leads there, so it need not be as far away as it is
-    fig = style.curves(style.success_lines, named[~exact], "batch", "committed", colours, hue="series", log="x",
-                       xlabel="examples per update")  # fmt: skip
-    style.success_lines(named[exact].assign(batch=end), "batch", "committed", hue="series", palette=colours, ls="none",
+    fig = style.curves(style.success_lines, frame[~exact], "batch", "committed", colours, hue="recipe", log="x",
+                       names=NAMES | {"figure2-signed": "the authors' loss"})  # fmt: skip
+    style.success_lines(frame[exact].assign(batch=end), "batch", "committed", hue="recipe", palette=colours, ls="none",
                         legend=False, ax=fig.axes[0])  # fmt: skip
     shown = batches[:: 2 if style.is_narrow() else 1]
     fig.axes[0].set(xlim=(0.8 * batches[0], 1.3 * end), xlabel="examples per update")
-    names = [f"{b:,}".replace(",", " ") for b in shown]
-    fig.axes[0].set_xticks([*shown, end], [*names, "all"], fontsize=8)
+    fig.axes[0].set_xticks([*shown, end], [*(f"{b:,}".replace(",", " ") for b in shown), "all"], fontsize=8)
     small = frame[frame["batch"] == frame["batch"].min()]
     holds = style.share(small, recipe="product-head") > 0.8 > 0.2 > style.share(small, recipe="figure2-signed")
     text = f"Heads that sample learn from batches of {frame['batch'].min()}"
@@ -132,21 +124,15 @@ def by_batch(frame: pd.DataFrame, inputs: int) -> Figure:
 @style.drawing
 def by_length(frame: pd.DataFrame) -> Figure:
     """Heads that sample by n: what is found (left), and when the arg-max settles on B (right)."""
-    fig, axes = style.panels(2, 3.1, share=False)
     many, by_argmax, one = "many frequencies", "circle, arg-max", "circle, committed"
-    palette = {many: style.REPAIRED, by_argmax: style.SKY, one: style.SIGNAL}
-    named = frame.assign(series=frame["code"].map({"powers": many, "circle": one}), success=frame["committed"])
-    circle = named[named["code"] == "circle"].assign(series=by_argmax, success=lambda f: f["recovered"])
-    both = pd.concat([named, circle])
-    style.success_lines(both, "n", "success", hue="series", hue_order=list(palette), palette=palette, ax=axes[0])
-    settled = named[named["settled"] < float("inf")].assign(settled=lambda f: f["settled"].clip(lower=1))
-    style.medians(settled, "n", "settled", hue="series", hue_order=[many, one], palette=palette, ax=axes[1])
-    axes[0].set(title="what is found")
-    axes[1].set(yscale="log", title="when the arg-max settles on B", ylabel="update")
-    style.plain_log_ticks(axes[1].yaxis)
-    _lengths(axes, frame)
-    style.label_lines(axes[0])
-    style.label_lines(axes[1], {one: "circle"})
+    settled = frame["settled"].clip(lower=1).where(frame["settled"] < float("inf"))
+    named = frame.assign(series=frame["code"].map({"powers": many, "circle": one}), found=frame["committed"],
+                         settled=settled)  # fmt: skip
+    circle = named[named["code"] == "circle"].assign(series=by_argmax, found=lambda f: f["recovered"], settled=None)
+    fig = style.curves(style.lines, pd.concat([named, circle]), "n", {"found": "success, % of runs",
+                       "settled": "update"}, {many: style.REPAIRED, by_argmax: style.SKY, one: style.SIGNAL},
+                       titles={"found": "what is found", "settled": "when the arg-max settles on B"}, hue="series",
+                       log=("x", "settled"), ticks=_some(frame["n"]), xlabel="number of positions n")  # fmt: skip
     last = frame[frame["n"] == frame["n"].max()]
     holds = style.share(last, code="powers") > 0.9 and style.share(last, "recovered", code="circle") > 0.9
     text = f"With exact gradients the bits are found up to n = {frame['n'].max()}"
@@ -156,25 +142,18 @@ def by_length(frame: pd.DataFrame) -> Figure:
 @style.drawing
 def price(frame: pd.DataFrame, exponents: Mapping[int, float]) -> Figure:
     """The first gradient of heads that sample, and its price in examples, against n; one line per k."""
-    fig, axes = style.panels(2, 3.1, share=False)
-    named = frame.assign(series="k = " + frame["k"].astype(str))
-    titles = {"gradient": ("first gradient, exact", "norm"), "price": ("its price", "examples for one such gradient")}
-    for ax, (column, (title, label)) in zip(axes, titles.items(), strict=True):
-        style.medians(named, "n", column, hue="series", palette=list(style.SERIES[: frame["k"].nunique()]), ax=ax)
-        ax.set(yscale="log", title=title, ylabel=label)
-        style.label_lines(ax)
-    _lengths(axes, frame)
+    fig = style.curves(style.medians, frame, "n", {"gradient": "norm", "price": "examples for one such gradient"},
+                       titles={"gradient": "first gradient, exact", "price": "its price"}, hue="k", names="k = {}",
+                       log="xy", ticks=_some(frame["n"]), xlabel="number of positions n")  # fmt: skip
     holds = all(abs(value - k) < 0.3 for k, value in exponents.items())
-    title = "A first gradient costs about nᵏ examples"
-    return style.finding(fig, holds, title, "The first gradient, by number of positions")
+    text = "A first gradient costs about nᵏ examples"
+    return style.finding(fig, holds, text, "The first gradient, by number of positions")
 
 
-def _lengths(axes: list, frame: pd.DataFrame) -> None:
-    """A logarithmic axis of lengths, with ticks at some of those in the frame."""
-    lengths = sorted(frame["n"].unique())
-    for ax in axes:
-        ax.set(xscale="log", xlabel="number of positions n")
-        style.ticks_at(ax.xaxis, lengths[:: 1 + len(lengths) // 6])
+def _some(lengths: pd.Series) -> list[int]:
+    """At most six of the lengths, for ticks."""
+    every = sorted(lengths.unique())
+    return every[:: 1 + len(every) // 6]
 
 
 @style.drawing
@@ -184,7 +163,6 @@ def ladder(frame: pd.DataFrame, steps: Mapping[str, str]) -> Figure:
     fig, (ax,) = style.panels(1, 0.36 * len(steps) + 1.2, keep=True)
     named = frame.assign(series=frame["neighbours"].map(dict(zip((False, True), palette, strict=True))))
     style.rate_rows(named, "committed", "step", steps, "series", palette, ax)
-    style.colour_words(ax, palette)
     holds = style.share(frame, step="sampled") > 0.95 and style.share(frame, step="signed", neighbours=True) < 0.3
     return style.finding(fig, holds, "Neighbours are what averaging heads cannot tell apart", "What each change buys")
 
@@ -197,7 +175,6 @@ def functions(frame: pd.DataFrame) -> Figure:
     palette = dict(zip(named["series"].unique(), (style.STATED, style.SIGNAL), strict=False))
     rows = {name: name for name in frame["function"].unique()}
     style.rate_rows(named, "learned", "function", rows, "series", palette, ax)
-    style.colour_words(ax, palette)
     by_sum = [style.share(frame, "learned", function=name, readout="sum") for name in ("AND", "majority", "polynomial")]
     holds = min(by_sum[:2]) > 0.7 > 0.3 > by_sum[2]
     return style.finding(fig, holds, "Functions of a sum are learned from the sum", "Other functions of three bits")
@@ -206,37 +183,36 @@ def functions(frame: pd.DataFrame) -> Figure:
 @style.drawing
 def risk_against_norm(frame: pd.DataFrame) -> Figure:
     """Trained networks and the bounds against the scaled norm, one panel for each number of heads."""
-    fig, axes = style.panels(frame["m"].nunique(), 3.3)
     colours = {"these very heads": style.SKY, "with a proof": style.INK, "Theorem 11, clamped": style.STATED}
-    for ax, (m, part) in zip(axes, frame.groupby("m"), strict=True):
-        trained = part["series"] == "trained network"
-        style.medians(part[~trained], "scaled", "value", hue="series", hue_order=list(colours), palette=colours, ax=ax)
-        sns.scatterplot(part[trained], x="scaled", y="value", color=style.GOLD, s=18, ax=ax, legend=False)
-        ax.set(xscale="log", title=f"{m} head{'s' if m > 1 else ''}", xlabel="|α||β| m²/n", ylim=(-0.03, TOP),
-               ylabel="risk, squared hinge")  # fmt: skip
-    style.label_last(axes)
-    style.say(axes[0], 0.02, 0.98, "trained networks", style.GOLD, (0, 0), xycoords="axes fraction")
-    chance = frame.loc[frame["series"] == "trained network", "value"].min() > 0.9
+    trained = frame[frame["series"] == "trained network"]
+    fig = style.curves(style.medians, frame.drop(trained.index), "scaled", "value", colours, hue="series", panel="m",
+                       titles={m: f"{m} head{'s' if m > 1 else ''}" for m in frame["m"].unique()}, height=3.3, log="x",
+                       ticks=[0.01, 0.1, 1, 10, 100], xlabel="|α||β| m²/n", ylabel="risk, squared hinge")  # fmt: skip
+    for ax, (_, part) in zip(fig.axes, trained.groupby("m"), strict=True):
+        sns.scatterplot(part, x="scaled", y="value", color=style.GOLD, s=18, ax=ax, legend=False)
+        ax.set(ylim=(-0.03, TOP))
+    style.say(fig.axes[0], 0.02, 0.98, "trained networks", style.GOLD, (0, 0), xycoords="axes fraction")
     text = "Every trained network stays near chance, whatever its norm"
-    return style.finding(fig, bool(chance), text, "Trained networks and the bounds, by norm")
+    return style.finding(fig, trained["value"].min() > 0.9, text, "Trained networks and the bounds, by norm")
 
 
 @style.drawing
 def risk_against_heads(frame: pd.DataFrame) -> Figure:
     """Trained risk against the number of fixed heads, heard as a mean or separately; every run a dot."""
-    fig, (ax,) = style.panels(1, 3.2, width=style.COLUMN + 1.4)
     colours = {"mean": style.GOLD, "separate": style.SKY}
-    place = {m: i for i, m in enumerate(sorted(frame["m"].unique()))}
-    at = frame.assign(place=frame["m"].map(place))
+    counts = sorted(frame["m"].unique())
+    at = frame.assign(place=frame["m"].map(counts.index))
+    fig = style.curves(style.medians, at, "place", "risk", colours, hue="pooling", errorbar=None,
+                       names={"mean": "their mean", "separate": "each heard"},
+                       xlabel="number of fixed heads m", ylabel="risk, squared hinge")  # fmt: skip
+    (ax,) = fig.axes
     sns.stripplot(at, x="place", y="risk", hue="pooling", palette=colours, dodge=0.3, size=3, alpha=0.5, ax=ax,
                   legend=False, native_scale=True)  # fmt: skip
-    style.medians(at, "place", "risk", hue="pooling", palette=colours, ax=ax, errorbar=None)
-    ax.axhline(1, color=style.INK, lw=0.9, ls=":")
-    ax.set_xticks(list(place.values()), [str(m) for m in place])
-    ax.set(xlabel="number of fixed heads m", ylabel="risk, squared hinge", ylim=(-0.03, TOP))
-    style.label_lines(ax, {"mean": "their mean", "separate": "each heard"})
     for text in ax.texts:  # beside the dots
         text.set_x(19 if style.is_narrow() else 30)
+    style.rule(ax, 1)
+    ax.set_xticks(range(len(counts)), counts)
+    ax.set(ylim=(-0.03, TOP))
     last = frame[frame["m"] == frame["m"].max()].groupby("pooling")["risk"].median()
     helps = last["separate"] < 0.2 < 0.5 < last["mean"]
     return style.finding(fig, helps, "More fixed heads help only where each is heard", "Risk by number of fixed heads")

@@ -1,7 +1,5 @@
 """Figures of the chapter ``sampling``."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -61,7 +59,6 @@ def settings(frame: pd.DataFrame) -> Figure:
     fig, (ax,) = style.panels(1, 0.4 * len(rows) + 1.2, keep=True)
     palette = {"temperature 1": style.REPAIRED, "temperature 1/n": style.STATED}
     style.rate_rows(named, "committed", "setting", rows, "series", palette, ax)
-    style.colour_words(ax, palette)
     cold, log = frame["temperature"] == "1/n", frame["loss"] == "-log perm"
     holds = frame.loc[~cold | log, "committed"].mean() > 0.95 > 0.5 > frame.loc[cold & ~log, "committed"].mean()
     text = "Only sampling is needed, and at a cold start the logarithm"

@@ -5,8 +5,6 @@ labelled where they are, uncertainty is drawn. Colour has one meaning from the f
 :func:`drawing` is drawn twice for a page: its panels side by side, and one below the other for a phone.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import textwrap
@@ -26,35 +24,27 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
-from matplotlib.transforms import Bbox
+from scipy.optimize import isotonic_regression
 
 from ..evidence import rate
+from .seen import headline, seen
 
 if TYPE_CHECKING:
     from IPython.display import HTML
 
 # Okabe and Ito's colours, distinct for colour-blind readers, darkened where white is behind their text.
-BIT = "#009e73"
-"""The bits of B."""
-BLIND = "#d55e00"
-"""The label-free force, which does not know the bits; and what goes wrong."""
-SIGNAL = "#0072b2"
-"""The parity signal, which does; and what is measured, where no other meaning is fixed."""
-STATED = "#6b6b6b"
-"""A paper's own recipe, bound or formula, as stated."""
-CODE = "#8e5ea2"
-"""The authors' code, what lies between it and the theorem, and heads that average."""
-REPAIRED = "#0b7a75"
-"""Heads that sample a position."""
+BIT = "#009e73"  #: The bits of B.
+BLIND = "#d55e00"  #: The label-free force, which does not know the bits; and what goes wrong.
+SIGNAL = "#0072b2"  #: The parity signal, which does; and what is measured, where no other meaning is fixed.
+STATED = "#6b6b6b"  #: A paper's own recipe, bound or formula, as stated.
+CODE = "#8e5ea2"  #: The authors' code, what lies between it and the theorem, and heads that average.
+REPAIRED = "#0b7a75"  #: Heads that sample a position.
 GOLD, SKY, ORANGE = "#b8860b", "#56b4e9", "#e69f00"
 INK, FAINT, PAPER = "#222222", "#bbbbbb", "#ffffff"
-CHALK = "#fefefe"
-"""White that stays white: on a colour map, also where the page is dark."""
-SERIES = (SIGNAL, BLIND, REPAIRED, GOLD, CODE, SKY)
-"""Where no meaning is fixed, in this order."""
+CHALK = "#fefefe"  #: White that stays white: on a colour map, also where the page is dark.
+SERIES = (SIGNAL, BLIND, REPAIRED, GOLD, CODE, SKY)  #: Where no meaning is fixed, in this order.
 SLATE, PINK, BROWN = "#546e7a", "#cc79a7", "#7a4419"
-HEADS = (GOLD, SLATE, PINK, BROWN, SKY)
-"""Heads by number, in colours without a meaning: they stand beside bits, forces and recipes."""
+HEADS = (GOLD, SLATE, PINK, BROWN, SKY)  #: Heads by number, in colours that mean nothing else.
 ON_DARK = {
     BIT: "#3ecfa4", BLIND: "#ff8f4a", SIGNAL: "#5cb3f0", STATED: "#a3a9b1", CODE: "#c79ade", REPAIRED: "#35bdb4",
     GOLD: "#dcb04a", SKY: "#8ccdf5", ORANGE: "#f0b840",
@@ -62,11 +52,11 @@ ON_DARK = {
     "#e4e4e4": "#333a43", "#444444": "#9aa1a9", "#f0f0f0": "#20262e",
 }  # fmt: skip
 """What a colour becomes on a dark page; any other stays."""
-COLUMN, FULL, NARROW = 4.6, 7.6, 3.7
-"""Widths in inches: one panel, the whole column of text, and a phone."""
+COLUMN, FULL, NARROW = 4.6, 7.6, 3.7  #: Widths in inches: one panel, the whole column of text, and a phone.
+DECADES = 2.3  #: Logarithmic axes that span fewer have ticks at 1, 2, 5, 10, ..., written out.
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-NARROW_SVG = "application/x-narrow-svg"
-"""The type under which a notebook keeps a figure's layout for phones, beside the usual ones."""
+NARROW_SVG = "application/x-narrow-svg"  #: How a notebook keeps a figure's layout for phones, beside the usual types.
+WORDS = "application/x-figure-words"  #: What is to be seen, read off the figure: its titles, a line break, the rest.
 
 RECIPES: dict[str, tuple[str, str]] = {
     "theory": ("The theorem's recipe", STATED),
@@ -84,26 +74,16 @@ THEME: dict[str, Any] = {
     "figure.figsize": (FULL, 3.2),
     "savefig.dpi": 200,
     "font.size": 10,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "figure.titlesize": 10.5,
-    "figure.titleweight": "bold",
     "axes.labelsize": 10,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 9),
+    **dict.fromkeys(("axes.titlesize", "figure.titlesize"), 10.5),
+    **dict.fromkeys(("axes.titleweight", "figure.titleweight"), "bold"),
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "axes.spines.left", "legend.frameon"), False),
+    "axes.titlelocation": "left",
     "grid.color": "#e4e4e4",
     "grid.linewidth": 0.7,
     "axes.edgecolor": "#444444",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
     "image.cmap": "viridis",
     "svg.hashsalt": "parity",  # the same figure gives the same bytes
     "svg.fonttype": "none",  # text stays text: it can be read out, searched, and has the page's own letters
@@ -128,8 +108,8 @@ def use_style() -> None:
 
 
 def bundle(figure: Figure, *_: Any, **__: Any) -> dict[str, str]:
-    """What a notebook keeps of a figure: SVG, PNG and, if it was made under :func:`drawing`, SVG for a phone."""
-    kept = {"image/svg+xml": _saved(figure, "svg").decode()}
+    """What a notebook keeps of a figure: SVG, PNG, words and, if it was made under :func:`drawing`, SVG for a phone."""
+    kept = {"image/svg+xml": _saved(figure, "svg").decode(), WORDS: f"{headline(figure)}\n{seen(figure)}"}
     kept["image/png"] = base64.b64encode(_saved(figure, "png")).decode()
     if figure in _redraw:
         small = _redraw[figure]()
@@ -140,8 +120,8 @@ def bundle(figure: Figure, *_: Any, **__: Any) -> dict[str, str]:
 
 def _saved(figure: Figure, kind: str) -> bytes:
     picture = io.BytesIO()
-    note = {"svg": {"Date": None}, "png": {"Software": None}}[kind]
-    figure.savefig(picture, format=kind, metadata=note, bbox_inches="tight", pad_inches=0.03)
+    undated = {"svg": {"Date": None}, "png": {"Software": None}}[kind]
+    figure.savefig(picture, format=kind, metadata=undated, bbox_inches="tight", pad_inches=0.03)
     return picture.getvalue()
 
 
@@ -150,11 +130,21 @@ def drawing(draw: T) -> T:
 
     @wraps(draw)
     def drawn(*given: Any, **named: Any) -> Figure:
-        figure = _finished(draw(*given, **named))
+        figure = _finished(_steadily(draw, *given, **named))
         _redraw[figure] = lambda: narrow(draw, *given, **named)
         return figure
 
     return drawn  # type: ignore[return-value]
+
+
+def _steadily(draw: Callable[..., Figure], *given: Any, **named: Any) -> Figure:
+    """Dots of a strip, which seaborn puts aside by numpy's own random numbers, lie in the same places each time."""
+    before = np.random.get_state()
+    np.random.seed(0)
+    try:
+        return draw(*given, **named)
+    finally:
+        np.random.set_state(before)
 
 
 def narrow(draw: Callable[..., Figure], *given: Any, **named: Any) -> Figure:
@@ -162,7 +152,7 @@ def narrow(draw: Callable[..., Figure], *given: Any, **named: Any) -> Figure:
     global _narrow
     _narrow = True
     try:
-        return _finished(draw(*given, **named))
+        return _finished(_steadily(draw, *given, **named))
     finally:
         _narrow = False
 
@@ -182,8 +172,7 @@ def panels(count: int = 1, height: float = 3.0, *, width: float = FULL, share: b
         size = (NARROW, (height if keep else 0.88 * height) * count)
         figure, axes = plt.subplots(count, 1, figsize=size, squeeze=False)
     else:
-        size = (width, height)
-        figure, axes = plt.subplots(1, count, figsize=size, squeeze=False, sharey=share, width_ratios=ratios)
+        figure, axes = plt.subplots(1, count, figsize=(width, height), squeeze=False, sharey=share, width_ratios=ratios)
     return figure, list(axes.flat)
 
 
@@ -194,7 +183,7 @@ def finding(figure: Figure, holds: bool, text: str, otherwise: str) -> Figure:
 
 
 def _finished(figure: Figure) -> Figure:
-    """Titles broken to their width, labels of a shared axis once, labels of lines apart."""
+    """Titles broken to their width, labels of a shared axis once, few decades written out, labels of lines apart."""
     width = figure.get_figwidth()
     if title := figure.get_suptitle():
         figure.suptitle(_wrapped(title, width), x=0.01, ha="left")
@@ -205,6 +194,10 @@ def _finished(figure: Figure) -> Figure:
             ax.set_title(_wrapped(title, width / columns - 0.3))
         if columns > 1 and len(ax.get_shared_y_axes().get_siblings(ax)) > 1:
             ax.label_outer(remove_inner_ticks=False)
+        for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            if isinstance(axis.get_major_locator(), LogLocator) and high < 10**DECADES * low:
+                axis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter=ScalarFormatter(),
+                         minor_locator=NullLocator())  # fmt: skip
     if labelled := [ax for ax in figure.axes if any(text.get_gid() == "series" for text in ax.texts)]:
         figure.draw_without_rendering()
         for ax in labelled:
@@ -246,66 +239,96 @@ def line_style(values: Iterable[float]) -> str:
     return "-" if len(set(values)) >= 4 else "none"
 
 
-def _dots_only(lines: Iterable[Any]) -> None:
-    """The same for every series by itself, where others are longer."""
-    for line in lines:
+def _line_plot(frame: pd.DataFrame, x: str, y: str, **how: Any) -> Axes:
+    """seaborn's line plot, where every series by itself has a line or dots."""
+    axes = sns.lineplot(frame, x=x, y=y, **({"ls": line_style(frame[x])} | how))
+    for line in axes.get_lines():
         if line.get_linestyle() == "-" and line_style(line.get_xdata()) == "none":
             line.set(linestyle="none", marker="o")
+    return axes
 
 
 def success_lines(frame: pd.DataFrame, x: str, y: str, **how: Any) -> Axes:
-    """Rates of the truth values in ``y`` against ``x``, in percent, with Wilson bars: seaborn's line plot."""
+    """Rates of the truth values in ``y`` against ``x``, in percent, with Wilson bars."""
     style = {"errorbar": wilson_percent, "err_style": "bars", "marker": "o", "err_kws": {"capsize": 2}}
-    axes = sns.lineplot(percent(frame, y), x=x, y=y, **(style | {"ls": line_style(frame[x])} | how))
-    _dots_only(axes.get_lines())
+    axes = _line_plot(percent(frame, y), x, y, **(style | how))
     axes.set(ylim=(-4, 104), ylabel="success, % of runs")
     return axes
 
 
 def medians(frame: pd.DataFrame, x: str, y: str, **how: Any) -> Axes:
     """Medians of ``y`` against ``x`` with the quartiles as a band, or as bars where there is no line."""
-    style: dict[str, Any] = {"estimator": "median", "errorbar": ("pi", 50), "ls": line_style(frame[x])}
-    if style["ls"] == "none":
-        style |= {"marker": "o", "err_style": "bars"}
-    axes = sns.lineplot(frame, x=x, y=y, **(style | how))
-    _dots_only(axes.get_lines())
-    return axes
+    bars = {"marker": "o", "err_style": "bars"} if line_style(frame[x]) == "none" else {}
+    return _line_plot(frame, x, y, **({"estimator": "median", "errorbar": ("pi", 50)} | bars | how))
 
 
-def curves(plot: Callable[..., Axes], frame: pd.DataFrame, x: str, y: str, colours: Mapping[str, str], *,
-           hue: str, panel: str | None = None, titles: Mapping[Any, str] | None = None, log: str = "",
-           height: float = 3.1, share: bool = True, ticks: Iterable[float] | None = None, xlabel: str = "",
-           ylabel: str = "", names: Mapping[str, str] | None = None, **how: Any) -> Figure:  # fmt: skip
-    """``plot`` (:func:`success_lines` or :func:`medians`) for every value of ``hue``, in the order of ``colours``.
+def lines(frame: pd.DataFrame, x: str, y: str, **how: Any) -> Axes:
+    """Rates where ``y`` has truth values, else medians."""
+    return (success_lines if frame[y].dtype == bool else medians)(frame, x, y, **how)
 
-    ``panel`` is a column with a panel for each of its values, called as ``titles`` say; ``log`` names the axes with a
-    logarithmic scale, and ``names`` say how a series is called if not by its value.
+
+def panels_by(frame: pd.DataFrame, column: str, titles: Mapping[Any, str] | str = "{}", height: float = 3.0,
+              **how: Any) -> tuple[Figure, list[tuple[Axes, Any, pd.DataFrame]]]:  # fmt: skip
+    """A panel for every value of a column, in the order of ``titles`` or of the frame: its axes, value and rows."""
+    parts = {value: frame[frame[column] == value] for value in _in_order(frame[column], titles)}
+    figure, axes = panels(len(parts), height, **how)
+    for ax, value in zip(axes, parts, strict=True):
+        ax.set_title(_called(value, titles))
+    return figure, [(ax, *part) for ax, part in zip(axes, parts.items(), strict=True)]
+
+
+def curves(plot: Callable[..., Axes], frame: pd.DataFrame, x: str, y: str | Mapping[str, str],
+           colours: Mapping[Any, str] | None = None, *, hue: str, names: Mapping[Any, str] | str = "{}",
+           panel: str | None = None, titles: Mapping[Any, str] | str = "", log: Collection[str] = "",
+           ticks: Iterable[float] | None = None, xlabel: str = "", ylabel: str = "", height: float = 3.1,
+           ratios: Sequence[float] | None = None, **how: Any) -> Figure:  # fmt: skip
+    """``plot`` (:func:`success_lines`, :func:`medians`) for every value of ``hue``, in the order of ``colours``.
+
+    ``panel`` is a column with a panel for each of its values; or ``y`` has several columns, with a panel and a label
+    for each. ``log`` has the axes, or columns, with a logarithmic scale. ``titles`` and ``names`` say how panels and
+    series are called: words for each, or what to write with it.
     """
-    values = [None] if panel is None else [v for v in (titles or frame[panel].unique()) if v in set(frame[panel])]
-    figure, axes = panels(len(values), height, share=share, width=FULL if len(values) > 1 else 6.2)
-    for ax, value in zip(axes, values, strict=True):
-        part = frame if panel is None else frame[frame[panel] == value]
-        shown = [name for name in colours if name in set(part[hue])]
-        plot(part, x, y, hue=hue, hue_order=shown, palette=dict(colours), ax=ax, **how)
-        ax.set(xlabel=xlabel or x, **({"ylabel": ylabel} if ylabel else {}))
-        ax.set(**{f"{axis}scale": "log" for axis in log})
-        ticks_at(ax.xaxis, ticks or frame[x])
-        if panel is not None:
-            ax.set_title((titles or {}).get(value, str(value)))
-    label_last(axes, names)
+    columns = y if isinstance(y, Mapping) else {y: ylabel}
+    keys = _in_order(frame[panel], titles) if panel else list(columns)
+    given = colours or dict(zip(frame[hue].unique(), SERIES, strict=False))
+    palette = {_called(value, names): colour for value, colour in given.items()}
+    named = frame.assign(**{hue: frame[hue].map(lambda value: _called(value, names))})
+    same, width = len(set(columns.values())) == 1, FULL if keys[1:] else 6.2
+    figure, axes = panels(len(keys), height, share=same, width=width, ratios=ratios)
+    for ax, key in zip(axes, keys, strict=True):
+        column = str(y) if panel else key
+        part = named[named[column].notna() & (panel is None or named[panel] == key)]
+        shown = [name for name in palette if name in set(part[hue])]
+        plot(part, x, column, hue=hue, hue_order=shown, palette=palette, ax=ax, **how)
+        ax.set(xlabel=xlabel or x, **({"ylabel": columns[column]} if columns[column] else {}))
+        ax.set(**{f"{axis}scale": "log" for axis, what in (("x", x), ("y", column)) if {axis, what} & set(log)})
+        ticks_at(ax.xaxis, frame[x] if ticks is None else ticks)
+        ax.set_title(_called(key, titles))
+    label_last(axes)
     return figure
+
+
+def _in_order(values: pd.Series, names: Mapping[Any, str] | str) -> list[Any]:
+    present = list(values.unique())
+    return present if isinstance(names, str) else [value for value in names if value in present]
+
+
+def _called(value: Any, names: Mapping[Any, str] | str) -> str:
+    return names.format(value) if isinstance(names, str) else names.get(value, str(value))
 
 
 def rate_rows(frame: pd.DataFrame, success: str, row: str, rows: Mapping[str, str], hue: str,
               colours: Mapping[str, str], ax: Axes, **how: Any) -> None:  # fmt: skip
     """Rates in percent with Wilson bars, a row for each of ``rows``, a dot for every value of ``hue``, named on top."""
-    spread = {"dodge": 0.35} if hue != row and len(colours) > 1 else {}
+    several = hue != row and len(colours) > 1
     style = {"ls": "none", "markersize": 5, "err_kws": {"linewidth": 4, "alpha": 0.3}, "errorbar": wilson_percent}
     sns.pointplot(percent(frame, success), y=row, x=success, hue=hue, order=list(rows), hue_order=list(colours),
-                  palette=dict(colours), ax=ax, legend=False, **(style | spread | how))  # fmt: skip
+                  palette=dict(colours), ax=ax, legend=False, dodge=0.35 * several, **(style | how))  # fmt: skip
     ax.set_yticks(range(len(rows)), list(map(short_lines, rows.values())))
     ax.set(xlabel="% of runs", ylabel="", xlim=(-4, 104), xticks=[0, 25, 50, 75, 100])
     ax.grid(axis="y", visible=False)
+    if hue != row:
+        colour_words(ax, colours)
 
 
 def colour_words(ax: Axes, colours: Mapping[str, str], marks: Mapping[str, str] | None = None, **where: Any) -> None:
@@ -334,16 +357,17 @@ def rate_map(frame: pd.DataFrame, success: str, index: str, columns: str, ax: Ax
     return table
 
 
-def label_last(axes: Sequence[Axes], names: Mapping[str, str] | None = None) -> None:
-    """Name the series at the last of panels in a row; in a column, at every one."""
+def label_last(axes: Sequence[Axes]) -> None:
+    """Name the series at the last of panels in a row, and where there are others; in a column, at every one."""
+    known = set(axes[-1].get_legend_handles_labels()[1])
     for ax in axes:
-        if _narrow or ax is axes[-1]:
-            label_lines(ax, names)
+        if _narrow or ax is axes[-1] or set(ax.get_legend_handles_labels()[1]) - known:
+            label_lines(ax)
         elif (legend := ax.get_legend()) is not None:
             legend.remove()
 
 
-def label_lines(ax: Axes, names: Mapping[str, str] | None = None) -> None:
+def label_lines(ax: Axes) -> None:
     """Write the name of every series at the right end of its line, in its colour, and drop the legend."""
     handles, labels = ax.get_legend_handles_labels()
     if (legend := ax.get_legend()) is not None:
@@ -356,8 +380,7 @@ def label_lines(ax: Axes, names: Mapping[str, str] | None = None) -> None:
         if colour in by_colour:
             x, y = (np.asarray(part, float) for part in by_colour[colour].get_data())
             last = np.flatnonzero(np.isfinite(y))[-1]
-            name = (names or {}).get(label, label)
-            say(ax, x[last], y[last], short_lines(name, 13), colour, gid="series")
+            say(ax, x[last], y[last], short_lines(label, 13), colour, gid="series")
 
 
 def say(ax: Axes, x: float, y: float, text: str, colour: str = INK, shift: tuple[float, float] = (6, 0),
@@ -367,40 +390,25 @@ def say(ax: Axes, x: float, y: float, text: str, colour: str = INK, shift: tuple
     ax.annotate(text, (x, y), shift, color=colour, ha=ha, va=va, **(style | how))
 
 
+def rule(ax: Axes, at: float, text: str = "", colour: str = INK, ls: str = ":", shift: float = 6, ha: str = "left",
+         lw: float = 1.0) -> None:  # fmt: skip
+    """A level to compare with, and what it is, ``shift`` points above the line."""
+    ax.axhline(at, color=colour, lw=lw, ls=ls)
+    if text:
+        side = {"left": 0.01, "right": 0.99}[ha]
+        say(ax, side, at, text, colour, (0, shift), ha, xycoords=ax.get_yaxis_transform())
+
+
 def _spread(labels: Collection[Annotation], low: float, high: float) -> None:
-    """Move labels that cover each other apart, up and down alike, and all between two heights of the page.
-
-    Above there would be a title, below the numbers of the axis.
-    """
-    boxes = [(label, label.get_window_extent()) for label in labels]
-    stacks: list[tuple[float, list[tuple[Annotation, Bbox]]]] = []  # the foot of labels that touch, and these
-    for one in sorted(boxes, key=lambda box: box[1].y0 + box[1].y1):
-        foot, stack = one[1].y0, [one]
-        while True:
-            foot = max(low, min(foot, high - _height(stack)))
-            if not stacks or stacks[-1][0] + _height(stacks[-1][1]) < foot:
-                break
-            stack = stacks.pop()[1] + stack
-            lifts = np.cumsum([0.0] + [box.height + 1 for _, box in stack[:-1]])
-            foot = float(np.mean([box.y0 - lift for (_, box), lift in zip(stack, lifts, strict=True)]))
-        stacks.append((foot, stack))
-    for foot, stack in stacks:
-        for label, box in stack:
-            x, y = label.get_position()
-            label.set_position((x, y + (foot - box.y0) * 72 / label.figure.dpi))
-            foot += box.height + 1
-
-
-def _height(stack: Sequence[tuple[Annotation, Bbox]]) -> float:
-    """Of labels one above the other, a pixel apart."""
-    return sum(box.height + 1 for _, box in stack) - 1
-
-
-def plain_log_ticks(axis: Axis) -> None:
-    """Ticks at 1, 2, 5, 10, ... of a log axis, written out: for axes of few powers of ten."""
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(ScalarFormatter())
-    axis.set_minor_locator(NullLocator())
+    """Move labels that cover each other apart, as little as can be, and all between a title and the axis' numbers."""
+    boxes = sorted(((label.get_window_extent(), label) for label in labels), key=lambda box: box[0].y0 + box[0].y1)
+    feet, heights = (np.array(values) for values in zip(*((box.y0, box.height + 1) for box, _ in boxes), strict=True))
+    lifts = np.cumsum(heights) - heights
+    lowest = isotonic_regression(feet - lifts).x  # in this order, each on top of the one before or above
+    moves = np.maximum(low, np.minimum(lowest, high + 1 - heights.sum())) + lifts - feet
+    for (_, label), move in zip(boxes, moves, strict=True):
+        x, y = label.get_position()
+        label.set_position((x, y + move * 72 / label.figure.dpi))
 
 
 def ticks_at(axis: Axis, values: Iterable[float]) -> None:
@@ -410,7 +418,7 @@ def ticks_at(axis: Axis, values: Iterable[float]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def boxed(title: str, frame: pd.DataFrame, note: str) -> HTML:
+def boxed(title: str, frame: pd.DataFrame, note: str) -> "HTML":
     """A table in a box of the page, with what follows from it."""
     from IPython.display import HTML
 
@@ -420,7 +428,7 @@ def boxed(title: str, frame: pd.DataFrame, note: str) -> HTML:
     return HTML(f'<div class="admonition important">{inside}</div>')
 
 
-def folded(title: str, frame: pd.DataFrame) -> HTML:
+def folded(title: str, frame: pd.DataFrame) -> "HTML":
     """A table behind its title, to be opened by a reader who wants to look something up."""
     from IPython.display import HTML
 

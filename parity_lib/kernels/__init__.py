@@ -62,5 +62,4 @@ def fused(kernel: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable
 
 def as_array(tensor: Tensor) -> np.ndarray:
     """A tensor's numbers as a kernel takes them."""
-    kept = tensor.detach().double() if tensor.is_floating_point() else tensor
-    return kept.contiguous().numpy()
+    return (tensor.detach().double() if tensor.is_floating_point() else tensor).contiguous().numpy()

@@ -4,6 +4,7 @@ The i-th input of a row is a function of the row's key and of i alone: nothing i
 and a training set that is a share of the cube costs no memory.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -20,17 +21,15 @@ from .batches import CODES, GROUP, ROUNDS, WORD
 
 GOLDEN, FIRST, SECOND = (int(value) - 2**64 for value in (batches.GOLDEN, batches.FIRST, batches.SECOND))
 CELLS = 2**24  # numbers in the inputs that are looked at together
-Span = tuple[int, int, int]
-"""Which inputs: epoch, start, stop."""
+Span = tuple[int, int, int]  # which inputs: epoch, start, stop
 
 
 @dataclass
 class Inputs:
     """Uniform inputs of n bits for each row, in batches.
 
-    Without a ``size`` they are drawn anew each time. With one, each row has a training set of that many different
-    inputs of its own and walks through it in shuffled epochs, as a data loader does: the last batch of an epoch is
-    smaller.
+    Without a ``size`` they are drawn anew each time. With one, each row has a training set of so many inputs of its own
+    and walks through it in shuffled epochs, as a data loader does: the last batch of an epoch is smaller.
     """
 
     n: int
@@ -60,33 +59,33 @@ class Inputs:
         """Go to the next batch for these rows, and say which it is."""
         if len(rows) != len(self.keys):
             raise ValueError(f"expected {len(self.keys)} rows, one per generator, got {len(rows)}")
-        epoch, _, start = self.span
+        self.keys, (epoch, _, start) = self.keys.to(rows.device), self.span
         if epoch < 0 or (self.size and start == self.size):
             epoch, start = epoch + 1, 0
-        stop = start + self.batch
-        self.span = epoch, start, min(stop, self.size) if self.size else stop
+        self.span = epoch, start, min(start + self.batch, self.size or 2**62)
         return self.span
 
     def x(self, span: Span) -> Tensor:
         """Those inputs, (rows, examples, n) in {0, 1}.
 
-        With a ``size`` a GPU is waited for at every batch: only its numbers tell when the walk back into the training
-        set has ended, and a walk of fixed length long enough for any would take more time than the wait.
+        A place of the epoch is shuffled until it lies in the training set: where a GPU would have to be waited for, as
+        often as can be necessary or, if that is less, so often that one place in 2^64 would need more.
         """
-        epoch, start, stop = span
-        index = torch.arange(start, stop, device=self.keys.device)
+        index = torch.arange(*span[1:], device=self.keys.device)
         if self.size:  # place in the epoch -> place in the training set -> input
             bits = (self.size - 1).bit_length()
-            place = _permuted(index.expand(len(self.keys), -1), self.keys, epoch + 1, bits)
-            while (outside := place >= self.size).any():
-                place = torch.where(outside, _permuted(place, self.keys, epoch + 1, bits), place)
-            words = _permuted(place, self.keys, 0, self.n).unsqueeze(-1)
+            beyond, shuffled = 2**bits - self.size, _permutation(self.keys, span[0] + 1, bits)
+            place = shuffled(index.expand(len(self.keys), -1))
+            for _ in range(min(beyond, math.ceil(64 / max(1, bits - math.log2(max(1, beyond)))))):
+                if index.device.type == "cpu" and (place < self.size).all():
+                    break
+                place = torch.where(place < self.size, place, shuffled(place))
+            words = _permutation(self.keys, 0, self.n)(place).unsqueeze(-1)
         else:
             each = -(-self.n // WORD)
             numbers = index.unsqueeze(1) * each + torch.arange(each, device=index.device) + 1  # (examples, words)
             words = _mixed(self.keys.reshape(-1, 1, 1) + GOLDEN * numbers)
-        shifts = torch.arange(0, WORD, GROUP, device=index.device)
-        codes = (words.unsqueeze(-1) >> shifts) % CODES
+        codes = (words.unsqueeze(-1) >> torch.arange(0, WORD, GROUP, device=index.device)) % CODES
         digits = binary_digits(torch.arange(CODES, device=index.device), GROUP).double()
         return digits[codes.flatten(-2)[..., : -(-self.n // GROUP)]].flatten(-2)[..., : self.n]
 
@@ -148,11 +147,15 @@ def _mixed(z: Tensor) -> Tensor:
     return z
 
 
-def _permuted(place: Tensor, keys: Tensor, which: int, bits: int) -> Tensor:
+def _permutation(keys: Tensor, which: int, bits: int) -> Callable[[Tensor], Tensor]:
     """A permutation of 0..2^bits - 1 for each row, another for each ``which``: (rows, count) -> (rows, count)."""
-    for step in range(ROUNDS):
-        number = torch.full_like(keys, 2 * (which * ROUNDS + step) + 1)
-        factor, offset = (_mixed(keys + i * GOLDEN).unsqueeze(1) & (2**bits - 1) for i in (number, number + 1))
-        place = (place * (factor | 1) + offset) & (2**bits - 1)
-        place = place ^ (place >> (bits + 1) // 2)
-    return place
+    numbers = torch.arange(2 * ROUNDS, device=keys.device) + (2 * which * ROUNDS + 1)
+    mixed = (_mixed(keys.unsqueeze(1) + GOLDEN * numbers) & (2**bits - 1)).split(1, dim=1)
+
+    def permuted(place: Tensor) -> Tensor:
+        for factor, offset in zip(mixed[::2], mixed[1::2], strict=True):
+            place = (place * (factor | 1) + offset) & (2**bits - 1)
+            place = place ^ (place >> (bits + 1) // 2)
+        return place
+
+    return permuted

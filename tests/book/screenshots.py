@@ -26,6 +26,7 @@ OUTSIDE = """() => [...document.querySelectorAll('article *')].filter(e => e.che
 def look(page: Page, path: Path, folder: Path, name: str) -> None:
     """Every tile of one page in one look, as ``folder/name-1.png`` and so on."""
     page.goto(path.as_uri(), wait_until="load")
+    page.add_style_tag(content="* { transition: none !important; }")  # nothing is caught on its way
     page.wait_for_timeout(900)
     height = page.evaluate("document.documentElement.scrollHeight")
     width = (page.viewport_size or {})["width"]

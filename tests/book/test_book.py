@@ -42,16 +42,21 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def visit(browser: Browser, smoke_book: Path, name: str) -> Iterator[Visit]:
-    page = browser.new_page()
-    seen = Visit(page)
-    page.on("request", lambda request: seen.requests.append(request.url))
-    page.on("requestfailed", lambda request: seen.errors.append(f"failed: {request.url}"))
-    page.on("pageerror", lambda error: seen.errors.append(str(error)))
-    page.on("console", lambda m: seen.errors.append(m.text) if m.type == "error" else None)
-    page.goto((smoke_book / f"{name}.html").as_uri(), wait_until="load")
+def visit(tab: Page, smoke_book: Path, name: str) -> Iterator[Visit]:
+    seen = Visit(tab)
+    listeners = {
+        "request": lambda request: seen.requests.append(request.url),
+        "requestfailed": lambda request: seen.errors.append(f"failed: {request.url}"),
+        "pageerror": lambda error: seen.errors.append(str(error)),
+        "console": lambda message: seen.errors.append(message.text) if message.type == "error" else None,
+    }
+    for event, listener in listeners.items():
+        tab.on(event, listener)
+    tab.goto((smoke_book / f"{name}.html").as_uri(), wait_until="load")
     yield seen
-    page.close()
+    for event, listener in listeners.items():
+        tab.remove_listener(event, listener)
+    tab.goto("about:blank")
 
 
 def test_a_page_asks_no_other_host_and_complains_of_nothing(visit: Visit) -> None:

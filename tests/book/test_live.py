@@ -53,7 +53,15 @@ def engine(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture
-def live(browser: Browser, smoke_book: Any) -> Iterator[Page]:
+def live(tab: Page, smoke_book: Any) -> Page:
+    tab.goto("about:blank")  # another address of the page that is open would not load it anew
+    tab.goto((smoke_book / "book/live.html").as_uri(), wait_until="load")
+    return tab
+
+
+@pytest.fixture(scope="module")
+def form(browser: Browser, smoke_book: Any) -> Iterator[Page]:
+    """The page for tests that leave it as they found it."""
     page = browser.new_page()
     page.goto((smoke_book / "book/live.html").as_uri(), wait_until="load")
     yield page
@@ -348,15 +356,15 @@ def test_a_finger_can_choose_bits(browser: Browser, smoke_book: Any) -> None:
         ("seed", "0.5", "seed must be"),
     ],
 )
-def test_a_bad_setting_disables_start_and_says_why(live: Page, field: str, value: str, reason: str) -> None:
-    good = live.locator(f"#live-0-{field}").input_value()
-    live.locator(f"#live-0-{field}").fill(value)
+def test_a_bad_setting_disables_start_and_says_why(form: Page, field: str, value: str, reason: str) -> None:
+    good = form.locator(f"#live-0-{field}").input_value()
+    form.locator(f"#live-0-{field}").fill(value)
     for name in ("start", "step"):
-        assert live.locator(f"[data-do={name}]").is_disabled()
-    assert reason in live.get_by_role("alert").inner_text()
-    live.locator(f"#live-0-{field}").fill(good)
-    assert live.locator("[data-do=start]").is_enabled()
-    assert live.get_by_role("alert").inner_text() == ""
+        assert form.locator(f"[data-do={name}]").is_disabled()
+    assert reason in form.get_by_role("alert").inner_text()
+    form.locator(f"#live-0-{field}").fill(good)
+    assert form.locator("[data-do=start]").is_enabled()
+    assert form.get_by_role("alert").inner_text() == ""
 
 
 def test_a_run_that_leaves_the_range_of_numbers_says_so(live: Page) -> None:

@@ -11,13 +11,23 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-from checkouts import ROOT, Checkout, parity
+from checkouts import ROOT, Checkout
 from click.testing import CliRunner
 from filelock import FileLock
 
 from parity_lib.build import doctor
 from parity_lib.build.cli import main
 from parity_lib.build.runner import clear_scratch
+
+
+def said(toy: Checkout, *arguments: str, status: int = 0) -> str:
+    """What the command prints, called in this process; of a failure, the sentence."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(toy.root)
+        done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == status, done.output
+    assert status == 0 or done.stdout == ""
+    return done.stdout if status == 0 else done.stderr
 
 
 def files(root: Path) -> set[Path]:
@@ -28,9 +38,7 @@ def test_list_names_every_chapter_with_its_title_and_time(checkout: Checkout) ->
     record = {"chapter": "beta", "parameters": {}, "seconds": 12.3, "commit": None, "date": "2026-01-01"}
     checkout.write("build/book/records/beta.json", json.dumps(record))
     checkout.write("build/slow/records/beta.json", "{")
-    done = checkout.parity("list")
-    assert done.returncode == 0
-    assert done.stdout.splitlines() == ["alpha  Alpha, the first", "beta   Beta  (book 12 s)"]
+    assert said(checkout, "list").splitlines() == ["alpha  Alpha, the first", "beta   Beta  (book 12 s)"]
 
 
 def test_run_writes_page_results_and_tables_and_prints_the_paths_last(checkout: Checkout) -> None:
@@ -49,8 +57,8 @@ def test_run_writes_page_results_and_tables_and_prints_the_paths_last(checkout: 
 def test_of_two_runs_at_once_one_is_refused(checkout: Checkout) -> None:
     (checkout.root / "build/run").mkdir(parents=True)
     with FileLock(checkout.root / "build/run/.alphalock"):
-        done = checkout.parity("run", "alpha", "-p", "steps", "3")  # which is its default
-    assert done.returncode == 1 and done.stderr == "another build of 'alpha' in build/run is running\n"
+        refusal = said(checkout, "run", "alpha", "-p", "steps", "3", status=1)  # which is its default
+    assert refusal == "another build of 'alpha' in build/run is running\n"
 
 
 def test_what_a_killed_run_left_goes_with_the_next_of_its_name(tmp_path: Path) -> None:
@@ -66,12 +74,10 @@ def test_help_does_not_wait_for_pandas() -> None:
 
 
 def test_run_help_shows_the_parameters(checkout: Checkout) -> None:
-    done = checkout.parity("run", "alpha", "--help")
-    assert done.returncode == 0
-    assert "Alpha, the first" in done.stdout
-    assert "rate: float = 0.5  (0..1]\n      step size" in done.stdout
-    general = checkout.parity("run", "--help")
-    assert general.returncode == 0 and "--output DIR" in general.stdout
+    shown = said(checkout, "run", "alpha", "--help")
+    assert "Alpha, the first" in shown
+    assert "rate: float = 0.5  (0..1]\n      step size" in shown
+    assert "--output DIR" in said(checkout, "run", "--help")
 
 
 @pytest.mark.parametrize(
@@ -148,9 +154,8 @@ def test_a_failure_in_a_notebook_ends_with_status_1_and_says_where_to_look(
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(checkout: Checkout) -> None:
     checkout.write("build/occupied", "a file")
-    done = checkout.parity("run", "beta", "--output", "build/occupied/folder")
-    assert done.returncode == 1
-    assert "occupied" in done.stderr and len(done.stderr.splitlines()) == 1
+    sentence = said(checkout, "run", "beta", "--output", "build/occupied/folder", status=1)
+    assert "occupied" in sentence and len(sentence.splitlines()) == 1
 
 
 def test_outside_a_checkout_the_installed_one_is_used(checkout: Checkout, tmp_path: Path) -> None:
@@ -164,23 +169,21 @@ def test_outside_a_checkout_the_installed_one_is_used(checkout: Checkout, tmp_pa
 
 
 def test_version_and_chapters_of_the_real_checkout() -> None:
-    assert parity("--version").stdout == "parity, version 0.2.0\n"
-    listed = [line.split()[0] for line in parity("list").stdout.splitlines()]
+    assert said(Checkout(ROOT), "--version") == "parity, version 0.2.0\n"
+    listed = [line.split()[0] for line in said(Checkout(ROOT), "list").splitlines()]
     assert listed == sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 
 
 def test_a_dry_run_says_what_would_run_and_why(built: Checkout) -> None:
-    assert built.parity("book", "--dry-run").stdout == "up to date\n"
+    assert said(built, "book", "--dry-run") == "up to date\n"
     (built.root / "build/book/results/beta.json").unlink()
-    done = built.parity("book", "--dry-run")
-    assert done.stdout == "beta: results/beta.json is missing or was changed\n"
+    assert said(built, "book", "--dry-run") == "beta: results/beta.json is missing or was changed\n"
     assert not (built.root / "build/book/results/beta.json").exists()
 
 
 def test_a_profile_cannot_be_a_folder(checkout: Checkout) -> None:
     checkout.write("profiles/...yml", "runs: {alpha: {}, beta: {}}\n")
-    done = checkout.parity("book", "--profile", "..")
-    assert done.returncode == 2 and "unknown profile '..'; known: book, slow" in done.stderr
+    assert "unknown profile '..'; known: book, slow" in said(checkout, "book", "--profile", "..", status=2)
 
 
 @pytest.mark.parametrize(
@@ -256,5 +259,5 @@ def test_python_dash_m_is_the_command() -> None:
 
 def test_an_output_that_holds_the_checkout_is_refused(checkout: Checkout) -> None:
     for folder in ("/", str(checkout.root.parent)):
-        done = checkout.parity("run", "beta", "--output", folder)
-        assert done.returncode == 2 and f"--output {folder} holds the checkout itself" in done.stderr
+        sentence = said(checkout, "run", "beta", "--output", folder, status=2)
+        assert f"--output {folder} holds the checkout itself" in sentence

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from checkouts import Checkout, save, wait_for, write_notebook
+from checkouts import Checkout
 
 KILLS = int(os.environ.get("PARITY_KILLS", "2"))
 SEED = int(os.environ.get("PARITY_KILLS_SEED", "0"))
@@ -140,17 +140,6 @@ def test_a_missing_kernel_is_one_sentence(checkout: Checkout) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_chapter_that_is_no_python_fails_alone_and_keeps_its_traceback(built: Checkout) -> None:
-    write_notebook(built.root / "notebooks/beta.ipynb", "seed: int = 0  # random seed [0..9]", "def (:")
-    built.write("parity_lib/figures/colours.py", 'BLUE = "navy"\n')
-    done = built.parity("book")
-    assert done.returncode == 1
-    assert "alpha: done in" in done.stdout
-    assert done.stderr.startswith("beta: SyntaxError: ") and len(done.stderr.splitlines()) == 1
-    assert "def (:" in (built.root / "build/book/logs/beta.error.txt").read_text()
-    assert not (built.root / INDEX).exists()
-
-
 def test_of_two_builds_at_once_one_is_refused_and_the_other_is_sound(built: Checkout) -> None:
     sound = built.results()
     built.write("parity_lib/figures/colours.py", 'BLUE = "navy"\n')
@@ -160,23 +149,3 @@ def test_of_two_builds_at_once_one_is_refused_and_the_other_is_sound(built: Chec
     assert sorted(said) == ["", "another build of profile 'book' is running\n"]
     assert built.results() == sound
     assert_nothing_is_half_written(built.root / "build/book")
-
-
-def test_nothing_is_left_in_the_temporary_folder_not_even_by_a_kill(built: Checkout, tmp_path: Path) -> None:
-    waiting, temporary = built.root / "waiting", tmp_path / "temporary"
-    temporary.mkdir()
-    slow = f"import pathlib, tempfile, time\ntempfile.mkstemp()\npathlib.Path({str(waiting)!r}).touch()\ntime.sleep(600)"
-    write_notebook(built.root / "notebooks/beta.ipynb", "seed: int = 0  # random seed [0..inf)\n", slow)
-    command = [sys.executable, "-m", "parity_lib.build.cli", "book"]
-    environment = os.environ | {"PYTHONPATH": str(built.root), "TMPDIR": str(temporary)}
-    build = subprocess.Popen(command, cwd=built.root, env=environment, stdout=subprocess.DEVNULL)
-    wait_for(waiting.exists)
-    kill([*psutil.Process(build.pid).children(recursive=True), psutil.Process(build.pid)])
-    build.wait()
-    assert list(temporary.iterdir()) == []
-    assert len(list((built.root / "build/book/tmp").iterdir())) > 0  # where the next build clears it away
-    write_notebook(built.root / "notebooks/beta.ipynb", "seed: int = 0  # random seed [0..inf)\n", save("beta", "seed=seed"))
-    done = built.parity("book", TMPDIR=str(temporary))
-    assert done.returncode == 0, done.stderr
-    assert list(temporary.iterdir()) == []
-    assert not (built.root / "build/book/tmp").exists()

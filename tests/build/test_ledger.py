@@ -10,8 +10,9 @@ from docutils import nodes
 from docutils.core import publish_doctree
 from tabulate import tabulate
 
-from parity_lib.build.claims import claims
+from parity_lib.build.claims import claims, read_claims
 from parity_lib.build.ledger import AFTER_LOOKS, collect, count, headline, readable, short, table, title
+from parity_lib.build.parameters import ParameterError
 from parity_lib.build.results import ResultsError
 from parity_lib.evidence import Verdict, record, verdict_table, wilson
 from parity_lib.figures.ledger import overview
@@ -90,7 +91,8 @@ def test_the_ledger_has_no_number_in_machine_notation():
     assert re.findall(r".{9}\d[eE][-+]?\d+", shown) == []
 
 
-def test_a_chapter_s_table_names_its_claims_as_the_paper_does():
+def test_a_chapter_s_table_names_its_claims_as_the_paper_does(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "book/_ext"))
     found = {"lemma-8": Verdict("fails", "exact", {}, "a_11 > 1e-9"), "no-claim": Verdict("holds", "exact", {})}
     page = publish_doctree(tabulate(verdict_table(found), headers="keys", tablefmt="rst", showindex=False))
     runpy.run_path(str(ROOT / "book/_ext/verdict_tables.py"))["name_claims"](None, page)
@@ -136,3 +138,12 @@ def test_broken_results_are_refused_in_one_sentence(run, decided, sentence):
 def test_missing_results_are_refused_in_one_sentence(run):
     with pytest.raises(ResultsError, match=r"there is no .*four\.json: run the chapters first"):
         collect(["four"], run)
+
+
+def test_a_claim_that_stands_twice_is_refused(tmp_path):
+    path = tmp_path / "claims.yml"
+    path.write_text("a: {place: p, statement: s, check: c, figure: f}\n")
+    assert list(read_claims(path)) == ["a"]
+    path.write_text(2 * path.read_text())
+    with pytest.raises(ParameterError, match="claims.yml: .*the key 'a' stands twice"):
+        read_claims(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,16 @@ def test_without_a_browser_or_a_book_one_sentence_says_so(checkout: Path, monkey
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(BuildError, match="none is installed"):
         pdf.print_book(checkout, "book")
+
+
+def test_the_browser_keeps_its_profile_below_the_build(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def browser(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        place = next(part.partition("=")[2] for part in command if part.startswith("--user-data-dir="))
+        assert Path(place).is_dir() and Path(place).parent == checkout / "build/book"
+        (checkout / "build/book/book.pdf").touch()
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(pdf, "chromium", lambda: "chromium")
+    monkeypatch.setattr(subprocess, "run", browser)
+    pdf.print_book(checkout, "book")
+    assert not list((checkout / "build/book").glob(".chromium-*"))

@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from checkouts import ROOT, parity, write_notebook
+from click.testing import CliRunner
 
 from parity_lib.build import reference, report
 from parity_lib.build.claims import claims
+from parity_lib.build.cli import main
 from parity_lib.build.ledger import count
 from parity_lib.build.reference import ALT, BEGIN, END, LARGEST, adopt, results, show
 from parity_lib.build.report import minutes, records
@@ -52,8 +54,8 @@ def test_verify_accepts_the_reference() -> None:
 
 @pytest.mark.parametrize(("arguments", "sentence"), [(["nowhere"], "there is no run in nowhere")])
 def test_verify_refuses_in_one_sentence(arguments: list[str], sentence: str) -> None:
-    done = parity("verify", *arguments)
-    assert done.returncode == 2 and sentence in done.stderr
+    done = CliRunner().invoke(main, ["verify", *arguments])
+    assert done.exit_code == 2 and sentence in done.stderr
     assert done.stderr.startswith("error: ") and len(done.stderr.splitlines()) == 1
 
 

@@ -201,9 +201,11 @@ def run(folder: Path, *code: str, n: int = 7, decide: bool = True, key: str = ""
     return build
 
 
-def test_a_finished_run_leaves_page_results_tables_and_record(tmp_path: Path, capsys) -> None:
+def test_a_finished_run_leaves_page_results_tables_and_record_and_the_caller_s_environment(tmp_path, capsys) -> None:
+    before = dict(os.environ)
     look = "import os, sys; print(os.getcwd(), os.environ['PYTHONHASHSEED'])"
     build = run(tmp_path, look, "import warnings; warnings.warn('careful')", SAVE)
+    assert dict(os.environ) == before
     assert json.loads((build / "results/toy.json").read_text()) == {"chapter": "toy", "claims": {}, "tables": ["toy"]}
     assert (build / "tables/toy/toy.csv").read_text() == "n\n7\n"
     record = json.loads((build / "records/toy.json").read_text())
@@ -238,16 +240,13 @@ tell("n is {n}", holds=n == 8, n=n)
 """
 
 
-def test_a_false_sentence_is_an_error_at_the_published_size_alone(tmp_path: Path) -> None:
-    run(tmp_path, TELL)  # with n = 7, where 20 is the default
+def test_a_false_sentence_is_an_error_at_the_published_size_alone_and_where_verdicts_count(tmp_path: Path) -> None:
+    """They do not in the ledger of a profile that decides no claim, at its own default parameters."""
+    for size, decide, verdict in ((7, True, "fails"), (20, False, "open")):  # 20 is the default
+        claims = json.loads((run(tmp_path, TELL, n=size, decide=decide) / "results/toy.json").read_text())["claims"]
+        assert claims["lemma-8"]["as_stated"] == verdict and claims["lemma-8"]["numbers"] == {"risk": 1.0}
     with pytest.raises(RunError, match="toy: FalseSentenceError: not true of this run: n is 20"):
         run(tmp_path, TELL, n=20)
-
-
-def test_a_build_at_another_size_decides_no_claim(tmp_path: Path) -> None:
-    for decide, verdict in ((True, "fails"), (False, "open")):
-        claims = json.loads((run(tmp_path, TELL, decide=decide) / "results/toy.json").read_text())["claims"]
-        assert claims["lemma-8"]["as_stated"] == verdict and claims["lemma-8"]["numbers"] == {"risk": 1.0}
 
 
 def test_a_line_is_one_write_even_unbuffered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,14 +299,6 @@ def test_a_warning_on_a_page_is_an_error_at_the_published_size_and_in_a_book(tmp
             run(tmp_path, warn, SAVE, **book)
 
 
-def test_a_false_sentence_is_an_error_only_where_verdicts_count(tmp_path: Path) -> None:
-    """As in the ledger of a profile that decides no claim, at its own default parameters."""
-    say = "from parity_lib.evidence import tell\ntell('Two is three.', holds=False)"
-    run(tmp_path, say, SAVE, n=20, decide=False)
-    with pytest.raises(RunError, match=r"toy: FalseSentenceError: not true of this run: Two is three\."):
-        run(tmp_path, say, SAVE, n=20)
-
-
 def test_a_notebook_without_results_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="finished without recording its results"):
         run(tmp_path, "n + 1")
@@ -318,12 +309,6 @@ def test_a_kernel_that_dies_is_an_error_and_not_repeated(tmp_path: Path) -> None
     with pytest.raises(RunError, match="toy: DeadKernelError: .* want of memory"):
         run(tmp_path, count, "import os; os._exit(3)")
     assert (tmp_path / "count.txt").read_text() == "x"
-
-
-def test_the_caller_keeps_its_own_environment(tmp_path: Path) -> None:
-    before = dict(os.environ)
-    run(tmp_path, SAVE)
-    assert dict(os.environ) == before
 
 
 def test_plain_papermill_gets_the_same_sentence(notebook: Path, tmp_path: Path, monkeypatch) -> None:
@@ -340,7 +325,7 @@ def test_plain_papermill_gets_the_same_sentence(notebook: Path, tmp_path: Path, 
     shell.user_ns["In"][2] = CELL.replace("  # sequence length [2..1000000]", "")
     with pytest.raises(ValueError, match=r"^parameter line 'n: int = 20': it must end with a comment"):
         check_here()
-    shell.user_ns["In"][2] = "n = 20"
+    shell.user_ns["In"][2] = 60 * "\n" + "n = 20"  # at once, however many lines are blank
     with pytest.raises(ValueError, match="check_here found no parameters: run the cell that declares them"):
         check_here()
     shell.user_ns["In"][2] = CELL.replace("n: int = 20", "n: int = 0")

@@ -86,7 +86,8 @@ def test_cancelled_jobs_are_told_and_the_next_call_goes_on(built: Checkout, clus
     notebook = write_notebook(built.root / "notebooks/beta.ipynb", parameters, slow, save("beta", "seed=seed"))
     built.write("parity_lib/training.py", TRAINING.format(waiting=str(waiting[1]), hurry=str(hurry)))
     built.write("studies/small.yml", "{n: [6, 7], k: [2], recipe: [repaired], seeds: 32, block: 16}\n")
-    shutil.copyfile(ROOT / "studies/Snakefile", built.root / "studies/Snakefile")
+    for name in ("studies/Snakefile", "parity_lib/figures/style.py"):  # a study is drawn with seaborn
+        shutil.copyfile(ROOT / name, built.root / name)
 
     def start(*arguments: str) -> subprocess.Popen[str]:
         return built.start(*arguments, "--cluster", str(cluster), **slurm)

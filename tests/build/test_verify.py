@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from parity_lib import record, wilson
-from parity_lib.build.results import ResultsError, checksum
+from parity_lib.build.results import ResultsError, checksum, read_results
 from parity_lib.build.verify import answer, counts, report, status, verify
 from parity_lib.evidence import Interval, Verdict
 
@@ -148,6 +148,19 @@ def test_hostile_results_are_refused_in_one_sentence(write, text, sentence):
     with pytest.raises(ResultsError, match=sentence) as refusal:
         verify(run, run.parent / "reference")
     assert str(refusal.value).isprintable() and len(str(refusal.value)) < 500
+
+
+def test_numbers_nested_too_deeply_are_refused_in_one_sentence(write, monkeypatch):
+    """Also where the parser takes them, as that of Python 3.13 does."""
+    run, deep = write("run"), []
+    for _ in range(3000):
+        deep = [deep]
+    read = read_results
+    found = read(run, "one")
+    found.claims["fig2-left"].numbers["deep"] = deep
+    monkeypatch.setattr("parity_lib.build.verify.read_results", lambda at, name: found if at == run else read(at, name))
+    with pytest.raises(ResultsError, match="^the results of one cannot be compared: they are nested too deeply$"):
+        verify(run, run.parent / "reference")
 
 
 def test_escape_sequences_in_values_do_not_reach_the_terminal(write):

@@ -15,14 +15,16 @@ from checkouts import ROOT, Checkout, save, wait_for, write_notebook
 from filelock import FileLock
 
 from parity_lib.build.parameters import ParameterError
-from parity_lib.build.runner import CACHES
+from parity_lib.build.results import LEDGER
 from parity_lib.build.workflow import (
     RESERVED,
     check_profile,
     find_root,
+    key_of,
     library,
     load_profile,
     pages,
+    pages_key,
     pick,
     shortest_first,
     stale,
@@ -138,17 +140,19 @@ def test_what_was_lost_or_altered_is_made_again(built: Checkout) -> None:
     assert built.results() == sound and reasons(built) == {}
 
 
-def test_a_failing_chapter_is_named_and_the_old_book_is_set_aside(built: Checkout) -> None:
+def test_a_chapter_that_is_no_python_fails_alone_is_named_and_the_old_book_is_set_aside(built: Checkout) -> None:
     notebook = built.root / "notebooks/beta.ipynb"
     sound = notebook.read_text()
-    notebook.write_text(sound.replace("seed=seed", "seed=1 / seed"))
+    write_notebook(notebook, "seed: int = 0  # random seed [0..9]", "def (:")
     built.write("parity_lib/figures/colours.py", 'BLUE = "navy"\n')
     done = built.parity("book")
     assert done.returncode == 1
     assert "alpha: done in" in done.stdout
     where = "build/book/logs/beta.failed.ipynb"
-    assert done.stderr == f"beta: ZeroDivisionError: division by zero; see {where}\n"
+    assert done.stderr.startswith("beta: SyntaxError: ") and done.stderr.endswith(f"; see {where}\n")
+    assert len(done.stderr.splitlines()) == 1
     assert (built.root / where).is_file()
+    assert "def (:" in (built.root / "build/book/logs/beta.error.txt").read_text()
     assert not (built.root / INDEX).exists()
     assert (built.root / "build/book/html.previous/index.html").is_file()
 
@@ -179,31 +183,41 @@ def test_a_second_build_at_the_same_time_is_refused(built: Checkout) -> None:
     assert done.stderr == "another build of profile 'book' is running\n"
 
 
-@pytest.mark.parametrize("victim", ["parity", "snakemake"])  # of the whole family: tests/build/test_faults.py
-def test_a_killed_build_leaves_no_orphan_and_resumes(built: Checkout, victim: str) -> None:
-    waiting = built.root / "waiting"
+def test_killed_builds_leave_no_orphan_and_nothing_in_the_temporary_folder_and_are_resumed(
+    built: Checkout, tmp_path: Path
+) -> None:
+    """The command, then Snakemake, then the whole family; at random moments: tests/build/test_faults.py."""
+    waiting, hurry, temporary = built.root / "waiting", built.root / "hurry", tmp_path / "temporary"
+    temporary.mkdir()
     write_notebook(
         built.root / "notebooks/beta.ipynb",
         "seed: int = 0  # random seed [0..inf)\n",
-        "import pathlib, time\n"
+        "import pathlib, tempfile, time\n"
+        "tempfile.mkstemp()\n"
         f"pathlib.Path({str(waiting)!r}).touch()\n"
-        f"time.sleep(0 if pathlib.Path({str(built.root / 'hurry')!r}).exists() else 600)",
+        f"time.sleep(0 if pathlib.Path({str(hurry)!r}).exists() else 600)",
         save("beta", "seed=seed"),
     )
-    build = built.start("book")
-    wait_for(waiting.exists)
-    family = psutil.Process(build.pid).children(recursive=True)
-    assert len(family) >= 3  # snakemake, runner, kernel
-    (build if victim == "parity" else family[0]).kill()
-    build.communicate(timeout=30)
-    _, alive = psutil.wait_procs(family, timeout=30)
-    assert alive == []
-    assert not (built.root / "build/book/records/beta.json").exists()
+    for victim in ("parity", "snakemake", "all"):
+        waiting.unlink(missing_ok=True)
+        build = built.start("book", TMPDIR=str(temporary))
+        wait_for(waiting.exists)
+        family = psutil.Process(build.pid).children(recursive=True)
+        assert len(family) >= 3  # snakemake, runner, kernel
+        for process in {"parity": [build], "snakemake": family[:1], "all": [*family, build]}[victim]:
+            process.kill()
+        build.communicate(timeout=30)
+        _, alive = psutil.wait_procs(family, timeout=30)
+        assert alive == []
+        assert not (built.root / "build/book/records/beta.json").exists()
+        assert list(temporary.iterdir()) == []
+    assert len(list((built.root / "build/book/tmp").iterdir())) > 0  # where the next build clears it away
 
-    (built.root / "hurry").touch()
-    done = built.parity("book")
+    hurry.touch()
+    done = built.parity("book", TMPDIR=str(temporary))
     assert done.returncode == 0, done.stdout + done.stderr
     assert started(done.stdout) == {"beta", "book"}
+    assert list(temporary.iterdir()) == []
     assert not (built.root / "build/book/tmp").exists()
 
 
@@ -216,13 +230,39 @@ def test_a_chapter_reaches_the_modules_it_imports_and_theirs(checkout: Checkout)
     assert reached("1 + 1") == set()
     assert reached("from parity_lib.evidence import record") == {*init, "checks.py", "evidence.py"}
     drawn = {*init, "figures/__init__.py", "figures/alpha.py", "figures/colours.py"}
-    alpha = {*drawn, "figures/style.py", "checks.py", "evidence.py"}
+    alpha = {*drawn, "figures/style.py", "figures/seen.py", "checks.py", "evidence.py"}
     assert reached("import parity_lib.figures.alpha as p") == alpha
     assert reached("%matplotlib inline\nfrom parity_lib.figures import alpha") == alpha
     assert reached("def f():\n    from parity_lib.figures.colours import BLUE") == drawn - {"figures/alpha.py"}
     assert reached("from parity_lib.chapters.alpha import product") >= {"chapters/alpha.py", "chapters/store.py"}
     assert reached("import numpy, parity_library") == set()
     assert len(reached("def (:")) == len(list(checkout.root.glob("parity_lib/**/*.py")))
+
+
+def test_what_a_chapter_reads_besides_modules_is_in_its_key(checkout: Checkout) -> None:
+    root = checkout.root
+    chapters = {
+        "plain": "from parity_lib.evidence import record",
+        "drawn": "from parity_lib.figures.alpha import line",
+        "sensitive": "import parity_lib.chapters.sensitivity",
+        LEDGER: "import parity_lib.build.ledger",
+    }
+    checkout.write("parity_lib/chapters/sensitivity.py", "")
+    flag = "a: bool = True  # flag"
+    paths = [write_notebook(root / f"notebooks/{name}.ipynb", flag, code) for name, code in chapters.items()]
+
+    def changed(place: str, text: str) -> set[str]:
+        before = [key_of(root, path, {}, root / "build/book") for path in paths]
+        book = pages_key(root, [], root / "build/book")
+        checkout.write(place, text)
+        assert (pages_key(root, [], root / "build/book") != book) == (not place.startswith("notebooks"))
+        pairs = zip(paths, before, strict=True)
+        return {path.stem for path, key in pairs if key_of(root, path, {}, root / "build/book") != key}
+
+    assert changed("parity_lib/figures/circle.html", "other") == {"drawn", LEDGER}  # which draws too
+    assert changed("parity_lib/build/ledger.html", "other") == {LEDGER}
+    assert changed("reference/studies/sensitivity_x.csv", "a\n1\n") == {"sensitive"}
+    assert changed("notebooks/beta.ipynb", "{}") == {LEDGER}
 
 
 def test_names_are_names(tmp_path: Path) -> None:
@@ -240,14 +280,10 @@ def test_a_profile_is_not_called_like_another_folder_of_the_build(tmp_path: Path
         load_profile(tmp_path, name)
 
 
-def test_the_libraries_of_a_build_leave_nothing_in_the_home(checkout: Checkout, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    variables = dict.fromkeys(CACHES, "") | {"HOME": str(home)}
-    done = checkout.parity("book", "--cores", "2", **variables)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert sorted(str(path.relative_to(home)) for path in home.rglob("*")) == []
-    assert {path.name for path in (checkout.root / "build").iterdir()} <= RESERVED | {"book"}
+def test_the_libraries_of_a_build_leave_nothing_in_the_home(first_build: tuple[Checkout, str]) -> None:
+    root = first_build[0].root
+    assert list((root.parent / "home").rglob("*")) == []
+    assert {path.name for path in (root / "build").iterdir()} <= RESERVED | {"book"}
 
 
 def test_the_checkout_is_found_from_any_folder_below_it() -> None:
@@ -274,6 +310,7 @@ def test_the_ledger_runs_alone_from_the_book_or_from_the_reference(tmp_path: Pat
 def test_chapters_are_ordered_by_how_long_they_took_and_unknown_ones_begin(tmp_path: Path) -> None:
     records = tmp_path / "reference" / "records"
     records.mkdir(parents=True)
-    for name, seconds in {"short": "1.5", "long": "90", "broken": '"?"'}.items():
-        (records / f"{name}.json").write_text(f'{{"seconds": {seconds}}}')
+    for name, seconds in {"short": 1.5, "long": 90.0, "broken": "?"}.items():
+        record = {"chapter": name, "parameters": {}, "seconds": seconds, "commit": None, "date": "2026-01-01"}
+        (records / f"{name}.json").write_text(json.dumps(record))
     assert shortest_first(tmp_path, ["new", "long", "broken", "short"]) == ["short", "long", "new", "broken"]

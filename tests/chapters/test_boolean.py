@@ -33,7 +33,7 @@ def test_closed_forms_of_the_average_sensitivity(n):
     assert sensitivity_of(boolean.parity, n) == pytest.approx(n)
     assert sensitivity_of(boolean.first, n) == pytest.approx(1)
     assert sensitivity_of(boolean.mean, n) == pytest.approx(1 / n)
-    assert sensitivity_of(boolean.xor, n) == pytest.approx(2)
+    assert sensitivity_of(k_parity(Parity(n, (1, 2))), n) == pytest.approx(2)
     # Ones must outnumber zeros: what counts are the edges between the two middle levels.
     edges = math.comb(n, n // 2) * (n - n // 2)
     assert sensitivity_of(boolean.majority, n) == pytest.approx(edges / 2 ** (n - 1))

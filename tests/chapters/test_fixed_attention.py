@@ -28,7 +28,6 @@ from parity_lib.chapters.fixed_attention import (
     lipschitz_needed,
     lookup_table_risk,
     movement,
-    noticed,
     overlooked_position,
     pair_bound,
     rank_bound,
@@ -105,10 +104,10 @@ def test_more_heads_tell_more_inputs_apart():
 
 
 def test_heads_of_matrices_score_as_the_paper_writes_it():
-    matrices = torch.randn(3, 4, 4, generator=generator(), dtype=torch.float64)
-    heads = FixedHeads.from_matrices(matrices, 5)
+    rows = torch.randn(3, 4, generator=generator(), dtype=torch.float64)
+    heads = FixedHeads.from_rows(rows, 5)
     x = Parity(5, (1,)).cube()
-    literal = torch.einsum("hb,xjb->xhj", matrices[:, 0], embed(x))
+    literal = torch.einsum("hb,xjb->xhj", rows, embed(x))
     ours = heads.positions + heads.tokens.unsqueeze(1) * x.unsqueeze(1)
     assert torch.allclose((literal - ours).diff(dim=-1), torch.zeros(()).double(), atol=1e-12)
 
@@ -119,9 +118,7 @@ def test_the_lipschitz_constant_is_that_of_the_closest_opposite_pair():
     vectors = torch.stack([x @ attention, 1 - x @ attention], dim=1)
     opposite = task.labels(x).unsqueeze(1) != task.labels(x)
     closest = torch.cdist(vectors, vectors)[opposite].min()
-    constant, changes = lipschitz_needed(attention, task)
-    assert constant == pytest.approx(2 / float(closest), rel=1e-6)
-    assert 0 < changes < 64
+    assert lipschitz_needed(attention, task) == pytest.approx(2 / float(closest), rel=1e-6)
 
 
 def test_n_separate_generic_heads_are_read_out_exactly():
@@ -157,6 +154,21 @@ def test_the_repaired_bound_implies_the_printed_one_clamped(n, m, norm):
 # --- The proofs, step by step ----------------------------------------------------------------------------------------
 
 
+def noticed(heads):
+    """Which positions some head can notice, on every input: (2^n, n) bool.
+
+    A head notices the bit at p if no position that it ranks above p carries its preferred token.
+    """
+    x = Parity(heads.n, (1,)).cube()
+    seen = torch.zeros(len(x), heads.n, dtype=torch.bool)
+    for scores, token in zip(heads.positions, heads.tokens, strict=True):
+        order = scores.argsort(descending=True, stable=True)
+        blocked = (x[:, order] == (token > 0)) if token != 0 else torch.ones_like(seen)
+        free = torch.cat([torch.zeros(len(x), 1, dtype=torch.bool), blocked[:, :-1]], 1).cumsum(1) == 0
+        seen[:, order] |= free
+    return seen
+
+
 def test_what_no_head_can_notice_changes_nothing_that_the_heads_report():
     for heads in head_sets(6, 2):
         x, seen = Parity(6, (1,)).cube(), noticed(heads)
@@ -187,7 +199,7 @@ def test_a_set_with_a_bit_that_is_not_noticed_keeps_that_share_of_its_risk(k):
         risks = best_risks(heads, sets)[-1]
         blind = torch.stack([(~seen[:, [bit - 1 for bit in bits]]).any(1).double().mean() for bits in sets])
         assert (risks >= blind - 1e-12).all()
-        assert float(blind.mean()) >= typical_bound(7, heads.m, k) - 1e-12
+        assert float(blind.mean()) >= typical_bound(7, 3, k) - 1e-12
 
 
 def test_the_average_set_stays_above_its_bound_for_any_number_of_heads():
@@ -342,7 +354,7 @@ def test_risks_by_head_count_and_by_norm_have_a_row_for_every_run():
     assert (tight["norm"] * tight["m"] ** 2 / 24 <= tight["cap"] * (1 + 1e-5)).all()
     assert len(chapter.norm_frame(capped, curves)) == len(capped) + len(curves)
     assert chapter.half_reach(curves) > 0.2
-    assert chapter.norm_needed([4, 6], draws=2).groupby("what").size().tolist() == [4, 4, 4, 4]
+    assert chapter.norm_needed([4, 6]).groupby("what").size().tolist() == [10, 10, 10, 10]
 
 
 def hard(risk=0.9, bound=0.5, sets=240):
@@ -365,7 +377,7 @@ def test_our_bounds_on_hard_heads_fall_with_a_case_below_them(frame, verdict):
 def test_the_verdict_on_hard_heads_follows_the_cases(frame, verdict, kind):
     found = chapter.judge_hard(frame)
     assert (found.as_stated, found.kind, found.numbers["head_sets"]) == (verdict, kind, len(frame))
-    assert chapter.none_below(frame) == (verdict != "fails")
+    assert any(chapter.cases_below(frame).values()) == (verdict == "fails")
 
 
 def soft(risk=0.95, printed=0.9, clamped=0.5, pair=0.9):
@@ -384,16 +396,3 @@ def soft(risk=0.95, printed=0.9, clamped=0.5, pair=0.9):
 )
 def test_the_verdict_on_soft_heads_follows_the_networks(frame, verdict):
     assert chapter.judge_soft(frame).as_stated == verdict
-
-
-@pytest.mark.parametrize(
-    "call, sentence",
-    [
-        (lambda: FixedHeads.random("loose", 1, 8, generator()), "kind must be one of position, token, search"),
-        (lambda: cells(FixedHeads.random("token", 1, 17, generator())), "only up to n = 16, got n = 17"),
-        (lambda: lipschitz_needed(torch.ones(23), Parity(23, (1,))), "only up to n = 22, got n = 23"),
-    ],
-)
-def test_bad_input_is_answered_in_one_sentence(call, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        call()

@@ -16,7 +16,6 @@ from parity_lib.chapters.networks import (
     eliminate,
     gaussian_start,
     labels_of,
-    parameters_of,
     plain_entrant,
     positions,
     race,
@@ -30,6 +29,11 @@ from parity_lib.chapters.networks import (
 from parity_lib.training import initial_directions
 
 pytest.importorskip("numba")
+
+
+def parameters_of(inputs: int, neurons: int) -> int:
+    """Trainable numbers of an FFNN-1 (eq. 1): neurons (inputs + 2) + 1."""
+    return neurons * (inputs + 2) + 1
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -55,28 +59,27 @@ def agree(kernel, torch_step, theta, *arguments):
 def examples(rows, n, k, batch=37, steps=2):
     rng = np.random.default_rng(1)
     bits = np.stack([np.sort(rng.permutation(n)[:k]) for _ in range(rows)])
-    return rng, random_inputs(rng, steps, n, batch).astype(np.float64), bits
+    x = random_inputs(rng, steps, n, batch).astype(np.float64)
+    return rng, x, np.random.default_rng(2).choice([-1.0, 1.0], (steps, batch), p=[0.2, 0.8]), bits
 
 
 def test_fused_steps_of_plain_networks_are_those_of_torch():
-    rng, x, bits = examples(5, 7, 2)
+    rng, x, flips, bits = examples(5, 7, 2)
     theta, rates = 0.4 * rng.normal(size=(5, parameters_of(7, 3))), rng.uniform(0.01, 0.05, 5)
-    agree(kernels.plain, reference.plain, theta, rates, x, bits, 3)
-    ours, theirs = (module.plain_accuracy(theta, x[0], bits, 3) for module in (kernels, reference))
-    np.testing.assert_allclose(ours, theirs)
+    agree(kernels.plain, reference.plain, theta, rates, x, flips, bits, 3)
 
 
 @pytest.mark.parametrize("tie", reference.TIES)
 def test_fused_steps_of_tied_networks_and_product_heads_are_those_of_torch(tie):
-    rng, x, bits = examples(4, 9, 3)
+    rng, x, flips, bits = examples(4, 9, 3)
     theta, rates = rng.normal(size=(4, 9 if tie == "free" else 6)), rng.uniform(0.01, 0.05, 4)
     code = np.ascontiguousarray(positional_code(9).numpy())
-    agree(kernels.tied, reference.tied, theta, rates, x, bits, code, 3, reference.TIES.index(tie), 1e-2)
+    agree(kernels.tied, reference.tied, theta, rates, x, flips, bits, code, 3, reference.TIES.index(tie), 1e-2)
 
 
 @pytest.mark.parametrize("separate, m", [(False, 3), (True, 2)])
 def test_fused_steps_on_fixed_heads_are_those_of_torch_caps_included(separate, m):
-    rng, x, bits = examples(4, 8, 2)
+    rng, x, _, bits = examples(4, 8, 2)
     features = 4 * m if separate else 4
     theta, rates = 0.3 * rng.normal(size=(4, parameters_of(features, 5))), rng.uniform(0.01, 0.05, (4, 2))
     weights, low, high = rng.uniform(0.2, 1, (4, 3 * m, 8)), rng.uniform(0.2, 1, (4, m)), rng.uniform(0.2, 1, (4, m))
@@ -86,11 +89,11 @@ def test_fused_steps_on_fixed_heads_are_those_of_torch_caps_included(separate, m
 
 
 def test_training_in_single_precision_takes_the_same_steps_to_its_own_rounding():
-    rng, x, bits = examples(4, 7, 2, batch=64, steps=5)
+    rng, x, flips, bits = examples(4, 7, 2, batch=64, steps=5)
     theta, rates = 0.4 * rng.normal(size=(4, parameters_of(7, 3))), np.full(4, 0.02)
     single, double = [[part.astype(kind) for part in state(theta)] for kind in (np.float32, np.float64)]
-    kernels.plain(*single, 7, rates, x.astype(np.float32), bits, 3)
-    reference.plain(*double, 7, rates, x, bits, 3)
+    kernels.plain(*single, 7, rates, x.astype(np.float32), flips.astype(np.float32), bits, 3)
+    reference.plain(*double, 7, rates, x, flips, bits, 3)
     np.testing.assert_allclose(single[0], double[0], atol=1e-5)
 
 
@@ -149,14 +152,12 @@ def test_the_tied_network_is_the_transformer():
     assert (tied - literal_prediction(x, head_matrices(heads[0]), 3, 1.0, 1e-2)).abs().max() < 1e-12
 
 
-def test_ties_are_normalised_or_not_and_unknown_ones_refused():
+def test_ties_are_normalised_or_not():
     heads = initial_directions([0], 2).flatten(1)
     assert reference.read_weights(heads, 6, 2, "softmax").sum() == pytest.approx(2)
     assert reference.read_weights(heads, 6, 2, "bump").max() <= 2
     assert reference.read_weights(heads, 6, 2, "product").shape == (1, 2, 6)
     assert torch.equal(reference.read_weights(torch.ones(1, 6), 6, 2, "free"), torch.ones(1, 1, 6))
-    with pytest.raises(ValueError, match="tie must be one of softmax, bump, free, product, got 'loose'"):
-        reference.read_weights(heads, 6, 2, "loose")
 
 
 def test_trained_heads_read_their_bits():
@@ -199,9 +200,8 @@ def test_the_solvers_say_what_they_lack():
     x = task.sample(4, generator())
     with pytest.raises(ValueError, match=r"4 examples leave \d+ sets of 2 bits possible, give more"):
         brute_force(x, task.labels(x), 2)
-    with pytest.raises(ValueError, match=r"the examples have rank \d of 8, give more"):
+    with pytest.raises(ValueError, match="the examples have not rank 8, give more"):
         eliminate(x, task.labels(x))
     with pytest.raises(ValueError, match="contradict each other"):
-        eliminate(torch.cat([x, x]), torch.cat([task.labels(x), -task.labels(x)]))
-    with pytest.raises(ValueError, match=r"k must be a whole number in 1\.\.8, got 9"):
-        brute_force(x, task.labels(x), 9)
+        many = task.sample(40, generator())
+        eliminate(torch.cat([many, x]), torch.cat([task.labels(many), -task.labels(x)]))

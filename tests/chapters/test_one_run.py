@@ -37,6 +37,7 @@ def test_the_risk_and_the_ends_are_those_of_the_run():
     run = run_of("sigmoid_hinge")
     assert one_run.risks(run)["update"].tolist() == [0, 1, 2, 3, 4]
     assert torch.equal(torch.tensor(one_run.risks(run)["risk"]), run.risk[:, 0])
+    assert [one_run.risks(run_of(loss)).attrs["what"] for loss in ("linear", "repaired")] == ["risk", one_run.PERMANENT]
     ends = one_run.ends(run)
     assert ends["attention"].tolist() == run.attention[-1, 0].amax(-1).tolist()
     assert ends["position"].tolist() == (run.attention[-1, 0].argmax(-1) + 1).tolist()
@@ -44,6 +45,7 @@ def test_the_risk_and_the_ends_are_those_of_the_run():
 
 def test_the_outcome_says_what_became_of_the_bits():
     run = run_of("repaired", updates=600, rate=0.3, temperature=1.0)
-    assert one_run.outcome(run).startswith("600 updates, risk ")
+    assert one_run.outcome(run).startswith("600 updates, -log of the permanent ")
+    assert one_run.outcome(run_of("sigmoid_hinge")).startswith("4 updates, risk ")
     assert one_run.outcome(run).endswith("B = [2, 6] is found.")
     assert one_run.outcome(run_of("sigmoid_hinge", temperature=100.0)).split(" is ")[1].startswith(("found", "not"))

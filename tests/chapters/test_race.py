@@ -15,6 +15,8 @@ from click.testing import CliRunner
 from parity_lib import RECIPES
 from parity_lib.build.cli import main
 from parity_lib.build.parameters import check_parameters
+from parity_lib.build.race import run_race
+from parity_lib.build.workflow import BuildError
 from parity_lib.chapters import race
 from parity_lib.chapters.robustness import on_mixed_sets
 from parity_lib.figures import race as figures
@@ -51,7 +53,9 @@ def test_a_file_may_hold_a_recipe_a_read_out_or_helpers_beside_it(tmp_path: Path
     write(tmp_path, "def steep(y, p):\n    return -y * p\n", "race_helper.py")
     before = list(sys.path)
     assert race.load(write(tmp_path, "from race_helper import steep as loss\n")).loss.__name__ == "steep"
-    assert sys.path == before
+    dated = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    assert race.load(write(tmp_path, f"{dated}@dataclass\nclass A:\n    b: int = 1\n{BY_HAND}")).name == "mine"
+    assert sys.path == before and "recipe" not in sys.modules
 
 
 @pytest.mark.parametrize(
@@ -151,3 +155,26 @@ def test_the_command_writes_two_tables_and_a_picture_or_nothing(tmp_path: Path) 
     assert made["runs.csv"].count("\n") == 9 and made["rates.csv"].startswith("recipe,k,neighbours,successes,trials")
     refused = CliRunner().invoke(main, ["race", str(broken), "-p", "starts", "3"])
     assert refused.exit_code == 2 and "race: unknown parameter 'starts'" in refused.stderr
+
+
+def test_two_races_have_two_folders_and_the_same_one_is_not_run_twice_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    ran = []
+
+    def again(own: object, rivals: object, setting: object, folder: Path) -> tuple[Path, ...]:
+        ran.append(folder)
+        if len(ran) == 1:
+            with pytest.raises(BuildError, match=r"another build of race 'mine-[0-9a-f]{8}' is running"):
+                run_race(tmp_path, file, "repaired", [], None)
+        return ()
+
+    monkeypatch.setattr("parity_lib.build.race._race", again)
+    file = write(tmp_path, BY_HAND)
+    run_race(tmp_path, file, "repaired", [], None)
+    run_race(tmp_path, file, "repaired", [], None)
+    run_race(tmp_path, file, "theory", [], None)
+    run_race(tmp_path, file, "repaired", [("n", "16")], None)
+    run_race(tmp_path, write(tmp_path, BY_HAND + "# other\n"), "repaired", [], None)
+    assert ran[0] == ran[1] and len(set(ran)) == 4 and {folder.parent for folder in ran} == {tmp_path / "build/race"}

@@ -129,7 +129,7 @@ def test_the_price_of_a_gradient_is_its_variance_over_its_squared_mean():
 
     rows = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(heads[0], x, task.labels(x)).flatten(1)
     generator = torch.Generator().manual_seed(0)
-    found = robustness.gradient_noise(heads, 7, 0.8, "circle", 200_000, generator)
+    found = robustness.gradient_noise(heads, 7, 0.8, 200_000, generator)
     assert float(found) == pytest.approx(float(rows.square().sum(1).mean()), rel=0.02)
 
 

@@ -51,9 +51,10 @@ def xor_stream() -> list[np.ndarray]:
 
 def of_samples() -> list[np.ndarray]:
     """Examples that the learners need: full batches, one pass, and the leading eigenvector."""
-    code = samples.code_of(12, 8)
-    full = samples.heads_on_pairs(12, 0, code, 2048)
-    return [np.array([full, samples.heads_streaming(12, 2, 0, code, 4096), samples.leading_vector(12, 0)])]
+    code, (bits, seen) = samples.code_of(12, 8), samples.prefixes(12, 0, 2048)
+    full = samples.heads_on_pairs(bits, seen, code, samples.start_of_pairs(12, 0, code))
+    one_pass = samples.heads_streaming(12, 2, 0, code, 4096)
+    return [np.array([full, one_pass, samples.leading_vector(bits, seen)])]
 
 
 PATHS: dict[str, Callable[[], list[np.ndarray]]] = {
@@ -92,6 +93,7 @@ def without_numba(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndar
 
 @pytest.mark.skipif(kernels.numba is None, reason="numba is not installed")
 @pytest.mark.parametrize("name", PATHS)
+@pytest.mark.xdist_group("without numba")  # one process without it for all
 def test_without_numba_a_chapter_trains_on_torch_and_agrees_with_the_loops(name, without_numba, monkeypatch):
     by_loops = PATHS[name]()
     monkeypatch.setattr(kernels, "numba", None)

@@ -10,7 +10,7 @@ from checkouts import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parity_lib.chapters import sensitivity, variants
+from parity_lib.chapters import sensitivity, simplicity, variants
 from parity_lib.chapters.boolean import average_sensitivity, cube, find_function
 from parity_lib.chapters.constructions import construct
 from parity_lib.chapters.encoder import Encoder, Settings, blowup, look_at, parameter_norm, predictions
@@ -79,8 +79,8 @@ def test_the_inequality_holds_for_models_and_their_perturbed_copies():
 def test_the_inequality_is_tested_on_every_group_of_models_up_to_14_bits():
     how = Settings(steps=100, least=100, finish=50)
     groups = [
-        sensitivity.train_ladder(3, 1, [], how, 5),
-        sensitivity.refit(3, 4, 1, how, 5),
+        simplicity.train_ladder(3, 1, [], how, 5),
+        simplicity.refit(3, 4, 1, how, 5),
         sensitivity.by_decay(3, [0.0], {"FIRST": 1}, how, 5),
         sensitivity.flattest(4, ["FIRST"], 100, 5),
         sensitivity.flattest(15, ["FIRST"], 50, 5),  # all inputs would be too many
@@ -119,10 +119,10 @@ def test_the_orbit_of_a_model_is_one_function(monkeypatch):
 
 
 def test_courses_ladders_and_decays_are_frames_with_a_row_per_look_or_run():
-    course = sensitivity.follow(3, 2, QUICK, 100, 5)
+    course = simplicity.follow(3, 2, QUICK, 100, 5)
     assert set(course["seed"]) == {0, 1} and course["update"].min() == 100 and (course["norm"] > 0).all()
     assert (course["error"] > 0).all()
-    ladder = sensitivity.train_ladder(3, 2, ["MAJORITY"], Settings(steps=100, least=100, finish=50), 5).runs
+    ladder = simplicity.train_ladder(3, 2, ["MAJORITY"], Settings(steps=100, least=100, finish=50), 5).runs
     assert list(ladder["k"]) == [1, 1, 2, 2, 3, 3, 0, 0] and list(ladder["sensitivity"][5:]) == [3, 1.5, 1.5]
     decayed = sensitivity.by_decay(3, [0.0, 0.3], {"FIRST": 1}, QUICK, 5)
     assert decayed.runs["norm"][0] > decayed.runs["norm"][1]
@@ -132,18 +132,18 @@ def test_courses_ladders_and_decays_are_frames_with_a_row_per_look_or_run():
 
 def test_fits_reach_their_labels_and_are_compared_with_coins():
     how = Settings(steps=400, least=400, finish=120, position_scale=1.0)
-    fits = sensitivity.fit_random_functions(4, [8], 2, how)
+    fits = simplicity.fit_random_functions(4, [8], 2, how)
     assert (fits["accuracy"] >= 7 / 8).all() and (fits["learned"] >= 0).all() and len(fits) == 2
-    refits = sensitivity.refit(4, 8, 2, how, 10).runs
+    refits = simplicity.refit(4, 8, 2, how, 10).runs
     assert list(refits["table"]) == ["learned", "learned", "filled by coins", "filled by coins"]
     with pytest.raises(ValueError, match=r"labels must be in 1..16, the inputs of 4 bits, got 17"):
-        sensitivity.fit_random_functions(4, [17], 2, how)
+        simplicity.fit_random_functions(4, [17], 2, how)
 
 
 def test_models_with_random_weights_are_measured_on_all_inputs():
-    frame = sensitivity.random_weights(4, [1], 5)
+    frame = simplicity.random_weights(4, [1], 5)
     assert len(frame) == 2 * 3 * 5 and frame["sensitivity"].between(0, 1).all()
-    assert frame.equals(sensitivity.random_weights(4, [1], 5))
+    assert frame.equals(simplicity.random_weights(4, [1], 5))
 
 
 def test_a_scratchpad_holds_the_running_parities():

@@ -171,14 +171,14 @@ def test_tables_of_variants_count_and_compare():
             "sharpness": [0.4, 9.0, 0.1, 9.0, 0.2],
         }
     )
-    table = summary.variant_table(frame)
+    table = summary.sharpness_table(frame, "variant")
     assert list(table["PARITY converged"]) == ["1/2", "0/1"] and table["sharpness of FIRST"]["b"] == "0.200"
     assert table["sharpness of PARITY"]["b"] == ""
-    assert summary.variant_lead(frame).to_dict() == {"a": pytest.approx(4)}
+    assert summary.lead(frame, "variant").to_dict() == {"a": pytest.approx(4)}
     wide = frame[:3].assign(n=8, width=64)
     easy = pd.concat([wide[2:].assign(function=name, sharpness=s) for name, s in (("MEAN", 0.2), ("MAJORITY", 0.05))])
-    assert summary.width_table(wide).index.names == ["n", "width"]
-    assert summary.width_lead(pd.concat([wide, easy])).to_dict() == {(8, 64): pytest.approx(2)}
+    assert summary.sharpness_table(wide, ["n", "width"]).index.names == ["n", "width"]
+    assert summary.lead(pd.concat([wide, easy]), ["n", "width"]).to_dict() == {(8, 64): pytest.approx(2)}
 
 
 def test_ranks_are_over_converged_runs_alone():

@@ -59,7 +59,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             path = folder / f"{name}.py"
             assert old in path.read_text()
             path.write_text(path.read_text().replace(old, new))
-        store._modules.clear()
+        store._module.cache_clear()
         for name in [name for name in sys.modules if name.partition(".")[0] == "toy"]:
             del sys.modules[name]
         importlib.invalidate_caches()

@@ -19,7 +19,9 @@ MOVES = {"to", "cpu", "cuda", "copy_", "numpy", "item", "tolist", "__bool__", "_
 INDEXING = {"__getitem__", "__setitem__"}  # torch takes an index from the CPU for a tensor on a GPU
 waits: list[str] = []
 """Every call that would have made the CPU wait for the GPU."""
-WAITING = {"cpu", "item", "tolist", "numpy", "__bool__", "__float__", "__int__", "nonzero", "equal", "allclose"}
+READS = {"item", "tolist", "numpy", "__bool__", "__float__", "__int__", "__index__", "__contains__", "__repr__"}
+READS |= {"is_nonzero", "nonzero", "argwhere", "masked_select", "unique", "bincount", "equal", "allclose"}
+COPIES = {"tensor", "as_tensor", "from_numpy", "new_tensor", "asarray"}
 
 
 class OnGPU(Tensor):
@@ -67,10 +69,10 @@ class _Pretend(TorchFunctionMode):
         others = [item for item in given if not isinstance(item, OnGPU) and item.ndim > 0]
         if on_gpu and others and name not in MOVES | INDEXING:
             raise RuntimeError(f"torch.{name}: expected all tensors on one device, found cuda:0 and cpu")
-        if on_gpu and name in WAITING:
-            waits.append(name)
         target = _asked_for(name, args, kwargs)
         place = target or (CUDA if on_gpu else CPU)
+        if _waits(name, args, given, place):
+            waits.append(name)
         generator = kwargs.get("generator")
         if isinstance(generator, Generator) and generator.device.type != place.type:
             raise RuntimeError(f"torch.{name}: expected a {place.type} generator, found {generator.device.type}")
@@ -84,6 +86,22 @@ class _Pretend(TorchFunctionMode):
         if name in ("__get__", "size", "dim", "stride", "__set__") and not isinstance(result, Tensor):
             return result
         return tree_map(lambda item: _placed(item, place), result)
+
+
+def _waits(name: str, args: tuple[Any, ...], given: list[Tensor], place: torch.device) -> bool:
+    """Whether a GPU would be waited for: its numbers are read, or some cross over, one way or the other.
+
+    torch synchronises after every copy between the two that is not asked to be ``non_blocking``.
+    """
+    on_gpu = [isinstance(item, OnGPU) for item in given]
+    if name in INDEXING and on_gpu[0]:  # by a mask, whose entries are counted, or by positions from the CPU
+        at = tree_flatten(args[1])[0]
+        return any(isinstance(i, Tensor) and (i.dtype == torch.bool or not isinstance(i, OnGPU)) for i in at)
+    if name in COPIES:
+        return place.type == "cuda"
+    if name in ("to", "cpu", "cuda", "copy_") and given:
+        return any(there != (place.type == "cuda") for there in on_gpu)
+    return any(on_gpu) and name in READS
 
 
 def _asked_for(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:

@@ -64,6 +64,7 @@ def test_a_run_has_a_frame_per_epoch_and_the_attention_the_model_used():
     assert run.attention.shape == (3, 2, 3, 20)
     assert run.risk.shape == (3, 2)
     assert run.seeds == (3, 5)
+    assert "tensor" not in repr(run) and "later-code" in repr(run)
     scores = run.directions @ positional_code(20).T
     assert torch.allclose(run.attention, torch.softmax(scores / (20 / 4), dim=-1))
 

@@ -48,6 +48,7 @@ def landscape(names=("b = 0.2", "b = 0.01")):
 
 
 MAP = works(frame(step=[8.0], k=[1, 2, 3], smoothing=SMOOTHINGS, c1=[0.5, 1.0]))
+WINDOW = works(frame(n=[10, 50], smoothing=SMOOTHINGS, k=[2, 3], neighbours=[False, True]), most=3)
 WEIGHTS = pd.DataFrame({"k": 3, "position": range(1, 7), "bit": [True, False] * 3, "weight": [1 / 3, 2 / 3] * 3})
 ENTRIES = pd.DataFrame(
     [(r, c, float(r == 1)) for r in range(1, 5) for c in range(1, 5)], columns=["row", "column", "size"]
@@ -59,14 +60,13 @@ START = frame(k=[1, 2], smoothing=SMOOTHINGS, c1=[1.0, 5.0]).assign(risk=lambda 
 DRAWN = {
     "map": (lambda: figures.success_map(MAP), ["k = 2: up to 100 % solved", "k = 3: up to 0 % solved"]),
     "window": (
-        lambda: lemmas.window(works(frame(n=[10, 50], smoothing=SMOOTHINGS, k=[2, 3]), most=3)),
-        ["Solved pairs by smoothing and number of positions", "two bits", "three bits"],
+        lambda: lemmas.window(WINDOW),
+        ["Solved pairs by smoothing, number of bits and of positions", "bits apart", "with neighbours"],
     ),
     "closing": (
-        lambda: lemmas.window(works(frame(n=[10, 50], smoothing=SMOOTHINGS, k=[2, 3]), most=3).assign(
-            solved=lambda rows: rows["solved"] & (rows["n"] < 50))),
-        ["Each number of bits has its window of smoothings, and fewer sets pass it as n grows", "two bits",
-         "three bits"],
+        lambda: lemmas.window(WINDOW.assign(solved=WINDOW["solved"] & ((WINDOW["n"] < 50) | WINDOW["neighbours"]))),
+        ["From two bits on the window of smoothings closes as n grows, first for bits apart", "bits apart",
+         "with neighbours"],
     ),
     "forces": (lambda: figures.two_forces(forces(1.0)), ["b = 0.2: the signal takes over"]),
     "weak": (lambda: figures.two_forces(forces(1e-3)), ["b = 0.2: the signal stays behind"]),
@@ -121,6 +121,15 @@ def test_a_figure_draws_and_its_titles_say_what_the_frame_shows(name):
     fig.canvas.draw()
     found = [fig.get_suptitle()] + [ax.get_title(loc="left") for ax in fig.axes]
     assert [title.replace("\n", " ") for title in found if title] == titles
+
+
+def test_the_window_has_a_row_for_every_k_and_n_and_one_bit_has_no_neighbours():
+    alone = frame(n=[10, 50], smoothing=SMOOTHINGS, k=[1], neighbours=[False]).assign(solved=True)
+    left, right = lemmas.window(pd.concat([alone, WINDOW])).axes
+    rows = [label.get_text() for label in left.get_yticklabels()]
+    assert [row for row in rows if row] == ["k = 1,  n = 10", "50", "k = 2,  n = 10", "50", "k = 3,  n = 10", "50"]
+    assert "one bit has no neighbours" in {text.get_text() for text in right.texts}
+    assert {text.get_text() for text in left.texts} == {"0", "100"} and len(left.texts) == 6 * len(SMOOTHINGS)
 
 
 def test_decades_without_a_story_are_left_out_and_the_line_says_how_far_it_falls():

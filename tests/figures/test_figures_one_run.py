@@ -27,7 +27,7 @@ def test_one_run_shows_its_risk_and_the_force_on_every_head():
     assert [to_hex(line.get_color()) for line in right.lines] == [SIGNAL.lower()] * 2
     both = figures.risk_and_forces(RISKS, forces(1.0)).axes[1]
     assert len(both.lines) == 4 and both.get_title(loc="left") == "Forces on the heads"
-    assert [text.get_text() for text in both.texts] == ["label-free force", "parity signal"]
+    assert [text.get_text() for text in both.get_legend().get_texts()] == ["label-free force", "parity signal"]
 
 
 def test_the_circle_has_a_line_for_every_head_and_names_the_bits():
@@ -36,3 +36,8 @@ def test_the_circle_has_a_line_for_every_head_and_names_the_bits():
     circle, risk = circle_and_risk(frame, RISKS).axes
     assert [label.get_text() for label in circle.get_xticklabels()] == ["1", "2"]
     assert len(circle.lines) == 4 and risk.get_ylabel() == "risk"
+    permanent = RISKS.copy()
+    permanent.attrs["what"] = "-log of the permanent"
+    for axes in (circle_and_risk(frame, permanent).axes[1], figures.risk_and_forces(permanent, forces(0.0)).axes[0]):
+        assert axes.get_ylabel() == "-log of the permanent"
+        assert "risk" not in axes.get_title() + axes.get_title(loc="left")

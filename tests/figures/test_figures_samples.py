@@ -35,13 +35,33 @@ def test_the_title_has_the_measured_power():
     assert ax.get_title(loc="left") == "More numbers, fewer examples: the power is -0.8"
 
 
-@pytest.mark.parametrize(("heads", "title"), [(True, "A few wrong labels end elimination; heads do not mind"),
-                                              (False, "Still right at the largest noise: nobody")])  # fmt: skip
-def test_the_title_says_who_survives_the_noise(heads, title):
-    rows = [(name, noise, right or noise == 0) for noise in (0.0, 0.05, 0.1, 0.2) for _ in range(4)
-            for name, right in (("heads", heads), ("elimination", False))]  # fmt: skip
-    ax = figures.under_noise(pd.DataFrame(rows, columns=["learner", "noise", "right"])).axes[0]
-    assert ax.get_title(loc="left") == title and ax.get_xlabel() == "labels flipped, %"
+def under_noise(learners, power=1.0):
+    """Medians that grow like a power of (1 - 2p)^-2; elimination finds nothing at the larger rates."""
+    noise = np.array([0.0, 0.05, 0.1, 0.2, 0.3])
+    parts = []
+    for height, learner in enumerate(learners, start=2):
+        median = 10.0**height * (1 - 2 * noise) ** (-2 * power)
+        median[3 if learner == "elimination" else 5 :] = np.inf
+        parts.append(pd.DataFrame({"learner": learner, "k": 2, "n": 50, "most": 4096, "noise": noise,
+                                   "low": median / 2, "median": median, "high": 2 * median}))  # fmt: skip
+    return pd.concat(parts)
+
+
+@pytest.mark.parametrize(
+    ("power", "title"),
+    [
+        (1, "Heads pay for wrong labels as a mean does, elimination dies of them"),
+        (3, "Examples needed, by the rate of wrong labels"),
+    ],
+)
+def test_the_price_of_wrong_labels_is_drawn_with_its_law_and_with_what_was_not_found(power, title):
+    fig = figures.under_noise(under_noise(["heads", "elimination"], power), ["heads"])
+    (ax,) = fig.axes
+    assert fig.get_suptitle() == title and ax.get_xlabel() == "labels flipped, %" and ax.get_yscale() == "log"
+    (law,) = [line for line in ax.lines if line.get_linestyle() == ":"]
+    assert law.get_ydata()[-1] / law.get_ydata()[0] == pytest.approx(0.4**-2)
+    (missed,) = [line for line in ax.lines if line.get_marker() == "^" and len(line.get_xdata())]
+    assert missed.get_xdata().tolist() == [20, 30] and set(missed.get_ydata()) == {4096}
 
 
 def test_a_learner_with_three_lengths_is_dots_without_a_line_and_the_title_follows_the_powers():
@@ -56,11 +76,11 @@ def test_a_learner_with_three_lengths_is_dots_without_a_line_and_the_title_follo
 
 
 def test_names_at_the_top_stay_below_the_title():
-    rows = [(name, noise, True) for noise in (0.0, 0.05, 0.1, 0.2) for _ in range(4) for name in figures.COLOURS]
-    for draw in (figures.under_noise, lambda frame: style.narrow(figures.under_noise.__wrapped__, frame)):
-        fig = draw(pd.DataFrame(rows, columns=["learner", "noise", "right"]))
+    frame = under_noise(figures.COLOURS).assign(n=200)
+    for draw in (figures.under_noise, lambda *given: style.narrow(figures.under_noise.__wrapped__, *given)):
+        fig = draw(frame, ["heads"])
         fig.canvas.draw()
         ax = fig.axes[0]
         boxes = [text.get_window_extent() for text in ax.texts]
-        assert max(box.y1 for box in boxes) <= ax.bbox.y1 + 5
+        assert len(boxes) == len(figures.COLOURS) and max(box.y1 for box in boxes) <= ax.bbox.y1 + 5
         assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])

@@ -1,4 +1,4 @@
-"""The figures of ``sensitivity`` draw from small frames, with their labels, and bear runs that never converged."""
+"""The figures of ``sensitivity`` and ``simplicity`` draw from small frames, and bear runs that never converged."""
 
 import math
 
@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from parity_lib.figures import sensitivity as figures
+from parity_lib.figures import simplicity
 
 pytestmark = pytest.mark.usefixtures("book_style")
 
@@ -101,7 +102,7 @@ def untrained():
     return pd.DataFrame(
         [
             {"kind": kind, "start": start, "layers": depth, "sensitivity": RNG.random()}
-            for kind in figures.KIND_COLOURS
+            for kind in simplicity.KIND_COLOURS
             for start in ("a", "b")
             for depth in (1, 2)
             for _ in range(3)
@@ -127,10 +128,10 @@ def ways():
         (lambda: figures.mechanism(sides()), ("E (T − T′)², the rise of the loss",)),
         (lambda: figures.frontier(frontier()), ("sharpness", "length n", "norm of the parameters")),
         (lambda: figures.orbit(orbit()), ("layer-norm blowup", "norm × blowup²")),
-        (lambda: figures.ladder(ladder(), 4000), ("updates to learn", "sharpness, converged runs")),
-        (lambda: figures.course(course(), 8), ("loss", "sharpness", "layer-norm blowup")),
-        (lambda: figures.bias(fillings(), 10), ("average sensitivity", "sharpness")),
-        (lambda: figures.random_weights(untrained()), ("average sensitivity / n",)),
+        (lambda: simplicity.ladder(ladder(), 4000), ("updates to learn", "sharpness, converged runs")),
+        (lambda: simplicity.course(course(), 8), ("loss", "sharpness", "layer-norm blowup")),
+        (lambda: simplicity.bias(fillings(), 10), ("average sensitivity", "sharpness")),
+        (lambda: simplicity.random_weights(untrained()), ("average sensitivity / n",)),
         (lambda: figures.scratchpads(ways()), ("sharpness", "updates to learn")),
     ],
 )
@@ -170,7 +171,7 @@ def test_trials_with_a_scratchpad_are_not_drawn():
         lambda: figures.mechanism(sides()),
         lambda: figures.frontier(frontier()),
         lambda: figures.orbit(orbit()),
-        lambda: figures.random_weights(untrained()),
+        lambda: simplicity.random_weights(untrained()),
         lambda: figures.scratchpads(ways()),
     ],
 )

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import seaborn as sns
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
@@ -108,13 +109,25 @@ def test_a_phone_gets_the_panels_one_below_the_other_and_a_title_in_lines():
 
 def test_a_notebook_keeps_svg_png_and_the_layout_for_phones():
     kept = style.bundle(two_panels(XY))
-    assert set(kept) == {"image/svg+xml", "image/png", style.NARROW_SVG}
+    assert set(kept) == {"image/svg+xml", "image/png", style.NARROW_SVG, style.WORDS}
     width = [float(re.search(r'viewBox="0 0 ([\d.]+)', kept[kind])[1]) for kind in ("image/svg+xml", style.NARROW_SVG)]
     assert width[1] < 0.6 * width[0]
     assert "<text" in kept["image/svg+xml"]  # words stay words
     assert imread(io.BytesIO(base64.b64decode(kept["image/png"]))).ndim == 3
     assert kept == style.bundle(two_panels(XY))  # the same figure gives the same bytes
-    assert set(style.bundle(plt.figure())) == {"image/svg+xml", "image/png"}
+    assert set(style.bundle(plt.figure())) == {"image/svg+xml", "image/png", style.WORDS}
+
+
+def test_dots_of_a_strip_lie_where_they_lay():
+    @style.drawing
+    def strip(frame):
+        fig, (ax,) = style.panels(1)
+        sns.stripplot(frame, x="x", y="y", jitter=True, ax=ax)
+        return fig
+
+    before = np.random.get_state()[1].tolist()
+    first, second = (style.bundle(strip(XY)) for _ in range(2))
+    assert first == second and np.random.get_state()[1].tolist() == before
 
 
 def luminance(colour):

@@ -177,10 +177,14 @@ def test_no_large_and_no_generated_file_is_kept() -> None:
     assert [path for path in paths if path.parts[0] in ("build", "_build", ".venv")] == []
 
 
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Call make as a person does, also where the tests themselves run below make."""
+    outer = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(["make", *arguments], cwd=folder, env=outer, capture_output=True, text=True)
+
+
 def stamp(folder: Path) -> str:
-    command = ["make", "--eval=stamp: ; @echo $(STAMP)", "stamp"]
-    told = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    return Path(told.stdout.strip()).name
+    return Path(make(folder, "--eval=stamp: ; @echo $(STAMP)", "stamp").stdout.strip()).name
 
 
 def test_the_environment_is_made_again_when_what_it_is_made_from_has_other_content(tmp_path: Path) -> None:
@@ -188,16 +192,15 @@ def test_the_environment_is_made_again_when_what_it_is_made_from_has_other_conte
         shutil.copyfile(ROOT / name, tmp_path / name)
     first = stamp(tmp_path)
     assert re.fullmatch(r"\.installed-\d+", first)
-    planned = ["make", "--dry-run", "lint"]
-    assert "-m venv --clear" in subprocess.run(planned, cwd=tmp_path, capture_output=True, text=True).stdout
+    assert "-m venv --clear" in make(tmp_path, "--dry-run", "lint").stdout
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / first).touch()
-    assert "-m venv" not in subprocess.run(planned, cwd=tmp_path, capture_output=True, text=True).stdout
+    assert "-m venv" not in make(tmp_path, "--dry-run", "lint").stdout
     with (tmp_path / "constraints.txt").open("a") as file:
         file.write("other==1\n")
     os.utime(tmp_path / "constraints.txt", (0, 0))
     assert stamp(tmp_path) != first
-    assert "-m venv --clear" in subprocess.run(planned, cwd=tmp_path, capture_output=True, text=True).stdout
+    assert "-m venv --clear" in make(tmp_path, "--dry-run", "lint").stdout
 
 
 def test_a_damaged_environment_is_one_sentence(tmp_path: Path) -> None:
@@ -206,5 +209,5 @@ def test_a_damaged_environment_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / stamp(tmp_path)).touch()
     os.utime(tmp_path / "constraints.txt")  # newer, and the same
-    done = subprocess.run(["make", "book"], cwd=tmp_path, capture_output=True, text=True)
+    done = make(tmp_path, "book")
     assert done.returncode == 2 and done.stderr.startswith(".venv is damaged: say make clean, then the same again\n")

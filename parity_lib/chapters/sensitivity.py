@@ -19,6 +19,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
+from ..progress import track
 from ..training import one_thread_per_process
 from .boolean import Function, average_sensitivity, cube, find_function
 from .constructions import CONSTRUCTED, construct
@@ -149,27 +150,34 @@ def every_weight(n: int) -> Tensor:
 
 
 @kept
-def flattest(
-    n: int, names: Sequence[str], steps: int, perturbations: int, noise: float = 0.02, bearable: float = 0.0,
-    rates: Sequence[float] = (1e-3,),
+def noised(
+    n: int, names: Sequence[str], tries: int, steps: int, perturbations: int, noise: float = 0.02,
+    bearable: float = 0.0, rates: Sequence[float] = (1e-3,),
 ) -> Models:  # fmt: skip
-    """Constructions trained on with weight noise that grows to ``noise``, by Adam without decay.
+    """Constructions trained on with weight noise that grows to ``noise``, by Adam without decay, in so many ``tries``.
 
     By default it ends at the noise of a sharpness, so that what is minimised is sharpness plus four times the loss.
     With ``bearable`` the noise grows only as the loss allows, see :class:`Settings`. Each of the learning ``rates`` is
-    a round of so many steps, in which noise and Adam start anew.
+    a round of so many steps, in which noise and Adam start anew. The noise of a try may cost it the answer.
     """
     settings = Settings(steps, least=steps, finish=steps // 3, weight_decay=0.0, noise=noise, bearable=bearable)
     encoder, found, rows = Encoder(n), [], []
-    for name in names:
+    asked = list(product(names, range(tries)))
+    for name, attempt in (asked[i] for i in track(len(asked), f"weight noise, n = {n}")):
         function, row = find_function(name), construct(name, n)
         with one_thread_per_process():
-            for seed, rate in enumerate(rates):
+            for turn, rate in enumerate(rates, attempt * len(rates)):
                 settings = replace(settings, learning_rate=rate)
-                row = torch.from_numpy(train_encoder(encoder, function, seed, settings, start=row).row)
-        found.append({"n": n, "function": name} | measured(encoder, row.numpy(), function, perturbations))
+                row = torch.from_numpy(train_encoder(encoder, function, turn, settings, start=row).row)
+        metrics = measured(encoder, row.numpy(), function, perturbations)
+        found.append({"n": n, "function": name, "seed": attempt} | metrics)
         rows.append(row.numpy())
     return Models(pd.DataFrame(found), np.stack(rows))
+
+
+def flattest(runs: pd.DataFrame) -> pd.DataFrame:
+    """Of every function and length the flattest of the runs that converged."""
+    return runs.loc[runs[runs["converged"]].groupby(["function", "n"])["sharpness"].idxmin()]
 
 
 # Scale: the same function with other weights
@@ -300,13 +308,18 @@ def with_study(own: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def frontier(flat: pd.DataFrame, runs: pd.DataFrame, built: pd.DataFrame) -> pd.DataFrame:
-    """Converged PARITY by its ``source``, construction, AdamW or weight noise, up to 32 bits; FIRST by noise too."""
+    """Converged PARITY by its ``source``, construction, AdamW or weight noise, up to 32 bits; FIRST by noise too.
+
+    ``flattest`` marks what :func:`flattest` says of weight noise.
+    """
+    flat = flat.assign(flattest=flat.index.isin(flattest(flat).index))
     parity = {"written down": built, "AdamW": runs, "weight noise": flat}
     parts = [part[part["function"] == "PARITY"].assign(source=source) for source, part in parity.items()]
     parts.append(flat[flat["function"] == "FIRST"].assign(source="FIRST, weight noise"))
-    found = pd.concat(parts, ignore_index=True)
+    found = pd.concat(parts, ignore_index=True).fillna({"flattest": False})
     there = found["converged"].astype(bool) & found["n"].between(8, 32)
-    return found[there][["source", "function", "n", "sharpness", "error", "norm", "blowup", "loss"]]
+    columns = ["source", "function", "n", "sharpness", "error", "norm", "blowup", "loss", "flattest"]
+    return found[there].astype({"flattest": bool})[columns]
 
 
 def orbits(along: pd.DataFrame, decayed: pd.DataFrame) -> pd.DataFrame:

@@ -103,12 +103,12 @@ def sensitivity_ranks(runs: pd.DataFrame) -> dict[str, float]:
 
 
 def judge_sharpness(runs: pd.DataFrame, flat: pd.DataFrame) -> Verdict:
-    """``sens-sharpness``, from trained ``runs`` by length and from the ``flat`` ones found by weight noise."""
+    """``sens-sharpness``, from trained ``runs`` by length and the flattest, ``flat``, that weight noise found."""
     above, grown = above_easy(runs, "sharpness"), growth(runs, "PARITY", "sharpness")
     parity = runs[runs["function"] == "PARITY"]
     lengths = parity[parity["converged"]]["n"].nunique()
-    flattest = flat[flat["converged"]].pivot_table(index="n", columns="function", values=["sharpness", "error"])
-    sharp, error = (flattest.dropna()[quantity] for quantity in ("sharpness", "error"))
+    both = flat.pivot(index="n", columns="function", values=["sharpness", "error"]).dropna()
+    sharp, error = both["sharpness"], both["error"]
     sharper = sharp["PARITY"] - sharp["FIRST"] > 2 * np.hypot(error["PARITY"], error["FIRST"])
     numbers = {
         "lead_over_easy": above.to_dict(),

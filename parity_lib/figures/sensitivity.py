@@ -75,7 +75,7 @@ def frontier(frame: pd.DataFrame) -> Figure:
                         alpha=0.8, linewidth=0, legend=False)  # fmt: skip
         ax.set(xscale="log", yscale="log", xlabel=QUANTITIES.get(x, "length n"), ylabel="sharpness")
         style.ticks_at(ax.xaxis, ticks)
-    noise = frame[frame["source"] == "weight noise"]
+    noise = frame[(frame["source"] == "weight noise") & frame["flattest"]]
     for row in noise.itertuples():
         style.say(axes[1], row.norm, row.sharpness, f"n = {row.n}", style.REPAIRED)
     style.colour_words(axes[0], styles, loc="center left", bbox_to_anchor=(0, 0.43))

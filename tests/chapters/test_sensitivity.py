@@ -82,8 +82,8 @@ def test_the_inequality_is_tested_on_every_group_of_models_up_to_14_bits():
         simplicity.train_ladder(3, 1, [], how, 5),
         simplicity.refit(3, 4, 1, how, 5),
         sensitivity.by_decay(3, [0.0], {"FIRST": 1}, how, 5),
-        sensitivity.flattest(4, ["FIRST"], 100, 5),
-        sensitivity.flattest(15, ["FIRST"], 50, 5),  # all inputs would be too many
+        sensitivity.noised(4, ["FIRST"], 1, 100, 5),
+        sensitivity.noised(15, ["FIRST"], 1, 50, 5),  # all inputs would be too many
     ]
     sides = sensitivity.sides_of(groups, 2)
     assert len(sides) == 2 * (3 + 2 + 1 + 1) and (sides["left"] >= sides["right"] - 1e-9).all()
@@ -102,10 +102,25 @@ def test_constructions_are_measured_at_every_length():
 
 def test_weight_noise_makes_a_construction_flatter():
     before = sensitivity.constructed([4], 200).set_index("function")["sharpness"]["PARITY"]
-    for how in ({"steps": 2000}, {"steps": 1000, "bearable": 0.02, "rates": [1e-3, 1e-3]}):
-        after = sensitivity.flattest(4, ["PARITY"], perturbations=200, **how)
-        assert after.runs["converged"].all() and after.runs["sharpness"][0] < before / 2, how
-        assert after.rows.shape == (1, Encoder(4).numbers)
+    after = sensitivity.noised(4, ["PARITY"], 3, 2000, 200)
+    assert sensitivity.flattest(after.runs)["sharpness"].item() < before / 2
+    assert after.rows.shape == (3, Encoder(4).numbers)
+
+
+def test_noise_that_is_bearable_does_not_cost_the_answer():
+    assert sensitivity.noised(4, ["PARITY"], 1, 1000, 20, bearable=0.02, rates=[1e-3, 1e-3]).runs["converged"].all()
+
+
+def test_tries_with_noise_are_runs_of_their_own_and_the_flattest_of_them_counts():
+    found = sensitivity.noised(4, ["PARITY", "FIRST"], 2, 200, 20)
+    assert list(found.runs["seed"]) == [0, 1, 0, 1] and found.rows.shape[0] == 4
+    assert not np.array_equal(found.rows[0], found.rows[1])
+    runs = found.runs.assign(converged=[True, True, True, False], sharpness=[0.2, 0.1, 0.3, 0.0])
+    assert list(sensitivity.flattest(runs).index) == [2, 1]  # not what lost the answer, however flat
+    lost = runs.assign(converged=False)
+    assert sensitivity.flattest(lost).empty
+    shown = sensitivity.frontier(runs.assign(n=8), runs[:0], runs[:0])
+    assert list(shown["flattest"]) == [False, True, True] and list(shown["sharpness"]) == [0.2, 0.1, 0.3]
 
 
 def test_the_orbit_of_a_model_is_one_function(monkeypatch):

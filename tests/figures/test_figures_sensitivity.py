@@ -31,7 +31,7 @@ def sides():
 def frontier():
     return pd.DataFrame(
         [
-            {"source": source, "n": n, "sharpness": 0.1 * n, "norm": 10.0}
+            {"source": source, "n": n, "sharpness": 0.1 * n, "norm": 10.0, "flattest": n == 8}
             for source in ("written down", "AdamW", "weight noise", "FIRST, weight noise")
             for n in (8, 16)
         ]

@@ -53,15 +53,17 @@ def trained(task: Parity, recipe: Recipe, seeds: int, device: str = "auto") -> R
 
 
 def train_all(
-    tasks: Mapping[str, Parity], recipes: Sequence[Recipe], seeds: int, minibatch_seeds: int, later_seeds: int,
-    device: str = "auto",
+    tasks: Mapping[str, Parity], recipes: Sequence[Recipe], seeds: int, minibatch_seeds: int,
+    later_seeds: Sequence[int], device: str = "auto",
 ) -> dict[str, list[Run]]:  # fmt: skip
-    """Every recipe on both panels; those with exact gradients get ``seeds`` starts."""
-    fewer = {AUTHORS: minibatch_seeds, "later-code": later_seeds}
-    return {
-        panel: [trained(task, recipe, fewer.get(recipe.name, seeds), device) for recipe in recipes]
-        for panel, task in tasks.items()
-    }
+    """Every recipe on both panels; those with exact gradients get ``seeds`` starts, the later code its own by panel."""
+    if len(later_seeds) != len(tasks):
+        raise ValueError(f"later_seeds must have a number for each of {len(tasks)} panels, got {list(later_seeds)}")
+    runs = {}
+    for (panel, task), later in zip(tasks.items(), later_seeds, strict=True):
+        starts = {AUTHORS: minibatch_seeds, "later-code": later}
+        runs[panel] = [trained(task, recipe, starts.get(recipe.name, seeds), device) for recipe in recipes]
+    return runs
 
 
 def at_equal_smoothing(runs: Runs, device: str = "auto") -> Rate:

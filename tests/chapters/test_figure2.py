@@ -118,9 +118,12 @@ def test_the_recipes_share_a_budget_and_the_theorem_has_one_for_every_rate():
 
 def test_every_recipe_is_trained_on_both_panels_with_its_own_number_of_starts():
     tasks = figure2.both_tasks(8, [2, 5], [3, 4])
-    runs = figure2.train_all(tasks, figure2.compared([0.1], 50, 2, 2), 3, 2, 1, "cpu")
-    counts = {run.recipe.name: len(run.seeds) for run in runs["right"]}
-    assert counts == {"theory": 3, "later-code": 1, "figure2": 2, "figure2-population": 3, "figure2-signed": 3}
+    runs = figure2.train_all(tasks, figure2.compared([0.1], 50, 2, 2), 3, 2, [4, 1], "cpu")
+    for panel, later in (("left", 4), ("right", 1)):
+        counts = {run.recipe.name: len(run.seeds) for run in runs[panel]}
+        assert counts == {"theory": 3, "later-code": later, "figure2": 2, "figure2-population": 3, "figure2-signed": 3}
+    with pytest.raises(ValueError, match=r"a number for each of 2 panels, got \[1\]"):
+        figure2.train_all(tasks, [], 3, 2, [1], "cpu")
     assert figure2.at_equal_smoothing(runs, "cpu").trials == 3
     with pytest.raises(ValueError, match=r"exactly one pair of neighbours, got \[3, 6\]"):
         figure2.both_tasks(8, [2, 5], [3, 6])

@@ -52,9 +52,9 @@ def test_every_recipe_trains_there_as_it_does_here(name: str, monkeypatch: pytes
 def test_a_chapter_computes_there_what_it_does_here(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = figure2.both_tasks(10, (2, 5, 8), (2, 5, 6))
     recipes = [short(recipe) for recipe in figure2.compared([0.1], 100, 2, 3)]
-    here = figure2.outcomes(figure2.train_all(tasks, recipes, 2, 2, 2, device="cpu"))
+    here = figure2.outcomes(figure2.train_all(tasks, recipes, 2, 2, [2, 2], device="cpu"))
     with pretend_gpu(monkeypatch):
-        there = figure2.outcomes(figure2.train_all(tasks, recipes, 2, 2, 2, device="auto"))
+        there = figure2.outcomes(figure2.train_all(tasks, recipes, 2, 2, [2, 2], device="auto"))
     assert any(recipe.batch for recipe in recipes) and len(here) > 4
     pd.testing.assert_frame_equal(here, there, rtol=1e-6)
 

@@ -1,8 +1,8 @@
 """What the essay on sensitivity shows but the book's time does not allow: run once, kept in ``reference/studies``.
 
 ``python studies/sensitivity.py lengths flattest variants widths scratchpad plain`` computes the frames named and writes
-each as ``reference/studies/sensitivity_<name>.csv``: lengths and scratchpad in 12 minutes of one core, each other in 2
-to 6.
+each as ``reference/studies/sensitivity_<name>.csv``: lengths, flattest and scratchpad in 12 to 14 minutes of one core,
+each other in 2 to 6.
 """
 
 from __future__ import annotations

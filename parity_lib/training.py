@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from operator import mul
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from .attention import positional_code, soft_attention
@@ -104,7 +104,7 @@ def train(
         if recipe.batch is not None:
             objective = risk_of(tasks, recipe, [torch.Generator().manual_seed(2**32 + seed) for seed in seeds])
         point = initial_directions(seeds, heads, tasks[0].n, recipe.code).to(place, dtype)
-        step = adam(recipe.learning_rate) if recipe.optimiser == "adam" else partial(mul, recipe.learning_rate)
+        step = adam(recipe.learning_rate) if recipe.optimiser == "adam" else lambda g: recipe.learning_rate * g
         frames, risks = [point.clone()], [exact(point)]
 
         def evaluate(directions: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,8 +187,7 @@ def initial_directions(seeds: Sequence[int], heads: int, n: int = 0, code: str =
 
 def resolve_device(device: str) -> torch.device:
     """The torch device called ``device``; a ValueError says so when it is not there."""
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = ("cpu", "cuda")[torch.cuda.is_available()] if device == "auto" else device
     kind, _, index = str(device).partition(":")
     if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
         raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")
@@ -199,11 +198,12 @@ def resolve_device(device: str) -> torch.device:
 
 @contextmanager
 def one_thread_per_process() -> Iterator[None]:
-    """Small tensors run up to ten times faster on one thread than on several."""
+    """Torch, and the BLAS of numpy and numba: small products are up to fifty times slower on more, with other bytes."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1):
+            yield
     finally:
         torch.set_num_threads(threads)
 

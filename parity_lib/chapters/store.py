@@ -22,6 +22,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from filelock import FileLock
 
+from ..training import one_thread_per_process
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -39,14 +41,17 @@ reused: list[str] = []
 
 
 def kept(function: Callable[P, T]) -> Callable[P, T]:
-    """Keep what ``function`` returns; its arguments are plain: numbers, texts, lists of them, frozen dataclasses."""
-    signature = inspect.signature(function)
+    """Keep what ``function`` returns; its arguments are plain: numbers, texts, lists of them, frozen dataclasses.
+
+    It is computed on one thread, so that it has the same bytes whatever the environment says about threads.
+    """
+    signature, on_one_thread = inspect.signature(function), one_thread_per_process()(function)
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         if not enabled or not (ROOT / "Snakefile").is_file():
-            return function(*args, **kwargs)
+            return on_one_thread(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         arguments = {key: plain(value) for key, value in bound.arguments.items() if key != "progress"}
@@ -57,7 +62,7 @@ def kept(function: Callable[P, T]) -> Callable[P, T]:
             found, value = _load(path)
             (reused if found else computed).append(name)
             if not found:
-                value = function(*args, **kwargs)
+                value = on_one_thread(*args, **kwargs)
                 _save(path, value)
         return value
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 try:
     import numba
+    import scipy.linalg.cython_blas  # noqa: F401 - numba's products call it: loaded now, its threads can be limited
 except ImportError:  # everything runs without it
     numba = None  # type: ignore[assignment]
 

@@ -1,11 +1,15 @@
 """The fused steps are torch's own encoder, their metrics are the authors', and training learns."""
 
 import math
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from checkouts import ROOT
 
 from parity_lib.chapters import boolean, encoder_kernel, encoder_reference
 from parity_lib.chapters import encoder as encoder_module
@@ -248,6 +252,29 @@ def test_a_run_that_noise_has_lost_goes_back_to_weights_that_bore_it(monkeypatch
     train_encoder(encoder, boolean.parity, 0, how)
     assert np.array_equal(starts[-1], starts[1]) and not np.array_equal(starts[-2], starts[1])
     assert levels[-1] == pytest.approx(0.8 * 0.95 * levels[-2], rel=0.02)
+
+
+TRAINED = """
+import sys, numpy as np
+from parity_lib.chapters import boolean
+from parity_lib.chapters.encoder import Encoder, Settings, train_encoders
+settings = Settings(steps=40, least=40, finish=20)
+trained = train_encoders(Encoder(12), [boolean.parity], [0], settings)[0]
+sys.stdout.write(trained.row.tobytes().hex() + trained.loss.tobytes().hex())
+"""
+
+
+def test_it_trains_to_the_same_bytes_whatever_the_environment_says_about_threads():
+    """JupyterLab, Binder and plain papermill say nothing; `parity run` says one."""
+    plain = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    plain |= {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    found = []
+    for threads in ({}, {"OMP_NUM_THREADS": "1"}):
+        command = [sys.executable, "-c", TRAINED]
+        done = subprocess.run(command, capture_output=True, text=True, env=plain | threads, cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+        found.append(done.stdout)
+    assert len(found[0]) > 1000 and found[0] == found[1]
 
 
 def test_bad_input_gets_one_sentence():

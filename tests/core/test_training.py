@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from parity_lib import RECIPES, Parity, Recipe, progress, soft_attention, train
 from parity_lib.attention import aligned_directions, positional_code
@@ -166,10 +167,16 @@ def test_aligned_heads_count_as_committed():
 
 
 def test_training_leaves_the_number_of_threads_as_it_was():
-    before = torch.get_num_threads()
-    with one_thread_per_process():
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == before
+    """Those of torch, and of every BLAS and OpenMP that is loaded, numba's included."""
+
+    def threads() -> list[int]:
+        return [torch.get_num_threads(), *(pool["num_threads"] for pool in threadpool_info())]
+
+    with threadpool_limits(2):
+        before = threads()
+        with one_thread_per_process():
+            assert set(threads()) == {1}
+        assert threads() == before
 
 
 def test_progress_goes_to_whoever_listens(monkeypatch):

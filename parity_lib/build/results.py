@@ -87,9 +87,14 @@ def write_table(path: Path, frame: pd.DataFrame) -> None:
     write_whole(path, frame.to_csv(index=False, lineterminator="\n"))
 
 
+def table_path(run: Path, chapter: str, name: str) -> Path:
+    """Where a chapter's table lies in a run."""
+    return run / "tables" / chapter / f"{name}.csv"
+
+
 def read_table(run: Path, chapter: str, name: str) -> pd.DataFrame:
     """A chapter's table in a run, or :class:`ResultsError`."""
-    path = run / "tables" / chapter / f"{name}.csv"
+    path = table_path(run, chapter, name)
     try:
         return pd.read_csv(path)
     except FileNotFoundError:

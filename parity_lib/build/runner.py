@@ -62,9 +62,8 @@ def run_notebook(
     logs = build / "logs"
     for folder in (build / "tmp", build / "results", build / "records", logs, output.parent):
         folder.mkdir(parents=True, exist_ok=True)
-    trace, failed = logs / f"{name}.error.txt", logs / f"{name}.failed.ipynb"
-    trace.unlink(missing_ok=True)
-    failed.unlink(missing_ok=True)
+    for left in (logs / f"{name}.error.txt", logs / f"{name}.failed.ipynb"):
+        left.unlink(missing_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=build / "tmp"))
     page = scratch / f"{name}.ipynb"
     say(f"{name}: started")
@@ -84,18 +83,24 @@ def run_notebook(
         record |= read_json(scratch / "kept.json") | _conditions(notebook)
         _publish(scratch, page, output, build, record)
     except Exception as error:
-        sentence, story = _explain(error)
-        try:
-            trace.write_text(f"{name}: {sentence}\n\n{story}\n", encoding="utf-8")
-            if page.exists():
-                os.replace(page, failed)
-        except OSError:  # a full disk: the sentence must do
-            trace.unlink(missing_ok=True)
-        log = next((path for path in (failed, trace) if path.exists()), None)
-        raise RunError(f"{name}: {sentence}", log) from error
+        raise _failed(error, page, logs) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     say(f"{name}: done in {seconds:.1f} s")
+
+
+def _failed(error: Exception, page: Path, logs: Path) -> RunError:
+    """Keep what a run left that did not finish, its traceback and, if it got that far, its notebook."""
+    name = page.stem
+    trace, failed = logs / f"{name}.error.txt", logs / f"{name}.failed.ipynb"
+    sentence, story = _explain(error)
+    try:
+        trace.write_text(f"{name}: {sentence}\n\n{story}\n", encoding="utf-8")
+        if page.exists():
+            os.replace(page, failed)
+    except OSError:  # a full disk: the sentence must do
+        trace.unlink(missing_ok=True)
+    return RunError(f"{name}: {sentence}", next((path for path in (failed, trace) if path.exists()), None))
 
 
 def clear_scratch(build: Path, name: str) -> None:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from ..evidence import Interval, Rate, rate
 from .results import LEDGER, Record, ResultsError, as_estimate, checksum, is_number, printable
-from .results import read_record, read_results, read_table
+from .results import read_record, read_results, read_table, table_path
 
 TOLERANCE = 1e-6  # what another order of summation moves after hundreds of updates
 ROUNDING = 1e-12  # below this, a float64 result of terms near one is noise
@@ -71,11 +71,12 @@ def _compare(run: Path, reference: Path, name: str) -> Iterator[dict[str, str]]:
         yield from _uncompared(run, name, f"other {', '.join(changed)}")
         return
     exact = _machine(ours) == _machine(theirs)
-    lacking = [table for table in read_results(reference, name).tables if not _table(reference, name, table).is_file()]
+    tables = read_results(reference, name).tables
+    lacking = [table for table in tables if not table_path(reference, name, table).is_file()]
     found, expected = dict(leaves(run, name, lacking)), dict(leaves(reference, name, lacking))
     for table in lacking:  # too large to be kept, but for its checksum
         file = f"tables/{name}/{table}.csv"
-        ours_is = checksum(_table(run, name, table)) or ours.products.get(file, "")
+        ours_is = checksum(table_path(run, name, table)) or ours.products.get(file, "")
         theirs_is = theirs.products.get(file, "") if exact else ""
         row = {"value": f"tables, {table}", "found": "a table", "expected": "too large to be kept"}
         if ours_is and theirs_is:
@@ -87,10 +88,6 @@ def _compare(run: Path, reference: Path, name: str) -> Iterator[dict[str, str]]:
         pair = found.get(place, _ABSENT), expected.get(place, _ABSENT)
         shown = {"found": _shown(pair[0]), "expected": _shown(pair[1])}
         yield {"value": ", ".join(place), "status": _status(*pair, exact)} | shown
-
-
-def _table(run: Path, chapter: str, name: str) -> Path:
-    return run / "tables" / chapter / f"{name}.csv"
 
 
 def _machine(record: Record) -> list[Any]:

@@ -603,17 +603,18 @@ def sides(confirmed: pd.DataFrame) -> pd.DataFrame:
     return found.assign(least=least)
 
 
-def _best(confirmed: pd.DataFrame) -> tuple[dict[int, Rate], dict[str, Rate]]:
-    """The rate that decides by k, and all rates with their names."""
+def _best(confirmed: pd.DataFrame) -> tuple[dict[int, Rate], dict[str, Rate], str]:
+    """The rate that decides by k, all rates with their names, and the n at which they were found."""
     found = sides(confirmed)
     named = {f"k = {k}, best setting, {side}": share for k, row in found.drop(columns="least").iterrows()
              for side, share in row.items() if isinstance(share, Rate)}  # fmt: skip
-    return {int(k): one for k, one in found["least"].items()}, named
+    at = f"at n = {', '.join(map(str, sorted(confirmed['n'].unique())))}"
+    return {int(k): one for k, one in found["least"].items()}, named, at
 
 
 def judge_convergence(confirmed: pd.DataFrame) -> Verdict:
     """Theorem 5's recipe brings the heads to the bits, for every k and on both sides of :func:`sides`."""
-    found, numbers = _best(confirmed)
+    found, numbers, at = _best(confirmed)
     passing = [k for k, share in found.items() if share.low > 0.5]
     if not passing:
         return Verdict("fails", "measured", numbers, "nothing found")
@@ -622,19 +623,17 @@ def judge_convergence(confirmed: pd.DataFrame) -> Verdict:
     b = confirmed.groupby("k")["smoothing"].first()
     works = ", ".join(f"k = {k} with smoothing {b[k]:g}" for k in passing)
     lost = ", ".join(str(k) for k in found if k not in passing)
-    at = f"at n = {', '.join(map(str, sorted(confirmed['n'].unique())))}"
     instead = f"{at} heads find the bits for {works}; for k = {lost} no setting tried passes apart and with neighbours"
     return Verdict("narrower range", "measured", numbers, instead)
 
 
 def judge_any_k(confirmed: pd.DataFrame) -> Verdict:
     """Remark 10, training works for any k: by the k and side with the lowest rate at its best setting."""
-    found, numbers = _best(confirmed)
+    found, numbers, at = _best(confirmed)
     worst = min(found.values(), key=lambda one: one.share)
     as_stated = "holds" if worst.low > 0.5 else "fails" if worst.high < 0.5 else "open"
     works = [str(k) for k, share in found.items() if share.low > 0.5]
     listed = " and ".join(filter(None, [", ".join(works[:-1]), *works[-1:]]))
-    at = f"at n = {', '.join(map(str, sorted(confirmed['n'].unique())))}"
     instead = f"{at} for k = {listed}, each with a smoothing of its own" if works and as_stated != "holds" else ""
     return Verdict(as_stated, "measured", numbers, instead)
 

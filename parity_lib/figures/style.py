@@ -130,19 +130,19 @@ def drawing(draw: T) -> T:
 
     @wraps(draw)
     def drawn(*given: Any, **named: Any) -> Figure:
-        figure = _finished(_steadily(draw, *given, **named))
+        figure = _drawn(draw, *given, **named)
         _redraw[figure] = lambda: narrow(draw, *given, **named)
         return figure
 
     return drawn  # type: ignore[return-value]
 
 
-def _steadily(draw: Callable[..., Figure], *given: Any, **named: Any) -> Figure:
+def _drawn(draw: Callable[..., Figure], *given: Any, **named: Any) -> Figure:
     """Dots of a strip, which seaborn puts aside by numpy's own random numbers, lie in the same places each time."""
     before = np.random.get_state()
     np.random.seed(0)
     try:
-        return draw(*given, **named)
+        return _finished(draw(*given, **named))
     finally:
         np.random.set_state(before)
 
@@ -152,7 +152,7 @@ def narrow(draw: Callable[..., Figure], *given: Any, **named: Any) -> Figure:
     global _narrow
     _narrow = True
     try:
-        return _finished(_steadily(draw, *given, **named))
+        return _drawn(draw, *given, **named)
     finally:
         _narrow = False
 

@@ -107,6 +107,12 @@ def test_cells_judge_nothing_and_type_no_results(path: Path) -> None:
                 assert all(isinstance(v, plain) or isinstance(getattr(v, "value", 0), str) for v in values)
 
 
+@each_chapter
+def test_a_short_cell_that_is_not_folded_teaches_what_the_page_is_about(path: Path) -> None:
+    shown = [source for cell, source in code(path) if not cell["metadata"].get("tags")]
+    assert any("  # " in source and len(source.splitlines()) <= 10 for source in shown)
+
+
 @each_notebook
 def test_what_is_recorded_are_verdicts_and_frames(path: Path) -> None:
     (call,) = calls(path, "record")

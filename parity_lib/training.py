@@ -187,7 +187,8 @@ def initial_directions(seeds: Sequence[int], heads: int, n: int = 0, code: str =
 
 def resolve_device(device: str) -> torch.device:
     """The torch device called ``device``; a ValueError says so when it is not there."""
-    device = ("cpu", "cuda")[torch.cuda.is_available()] if device == "auto" else device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     kind, _, index = str(device).partition(":")
     if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
         raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {device!r}")

@@ -88,9 +88,7 @@ def aligned_directions(bits: tuple[int, ...], n: int) -> Tensor:
 
 def head_matrices(directions: Tensor) -> Tensor:
     """Directions (..., heads, 2) as the paper's matrices A_i, (..., heads, 4, 4)."""
-    matrices = directions.new_zeros(*directions.shape[:-1], 4, 4)
-    matrices[..., 0, 2:] = directions
-    return matrices
+    return torch.nn.functional.pad(directions.unsqueeze(-2), (2, 0, 0, 3))  # the last two entries of the first row
 
 
 def embed(x: Tensor) -> Tensor:

@@ -67,7 +67,8 @@ class Parity:
 
     def sample(self, count: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Tensor:
         """``count`` uniform inputs, (count, n)."""
-        return torch.randint(2, (whole(count, "count", 0), self.n), generator=generator, device=generator.device).to(dtype)
+        count = whole(count, "count", 0)
+        return torch.randint(2, (count, self.n), generator=generator, device=generator.device).to(dtype)
 
     @classmethod
     def random(cls, n: int, k: int, generator: torch.Generator) -> Self:

@@ -29,7 +29,7 @@ pdf: book  ## print the whole book into one PDF (needs Chromium), print its path
 	@$(BIN)/parity pdf --profile $(PROFILE)
 
 test: sound  ## run every test (builds the book in the smoke profile first if it is not up to date)
-	@$(BIN)/python -m pytest -n $(or $(CORES),3) --dist loadgroup
+	@$(BIN)/python -m pytest -n $(or $(CORES),3)
 
 lint: sound  ## check style, types, and that imports go down only
 	@$(BIN)/ruff check .

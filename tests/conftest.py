@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -17,6 +18,7 @@ from checkouts import ROOT, Checkout, make_checkout, parity
 from filelock import FileLock
 from hypothesis import settings
 from playwright.sync_api import Browser, Page, sync_playwright
+from xdist.scheduler import LoadScopeScheduling
 
 from parity_lib.build.pdf import FLAGS, chromium
 from parity_lib.build.runner import CACHES
@@ -28,15 +30,40 @@ matplotlib.use("agg")
 torch.set_num_threads(1)  # small tensors: threads only get in each other's way
 
 
+TOGETHER = re.compile(
+    r"tests/(?:build/test_benchmarks|build/test_slurm|chapters/test_certificate|chapters/test_seam)\.py"
+    r"|tests/book/test_live\.py|(?<=\[)(?:book|notebooks)/[\w/]+(?=[\]-])"
+)
+
+
+class Together(LoadScopeScheduling):
+    """Tests side by side, each a piece of work of its own, but for those that share what is made once for them.
+
+    They go to one process: a file whose fixture is dear, and the tests of one page, which is opened once. The mark
+    ``xdist_group`` says the same and is not heard by every pair of versions of pytest and pytest-xdist.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        shared = TOGETHER.search(nodeid)
+        return shared[0] if shared else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Together:
+    config.option.loadscopereorder = False  # the order is ours
+    return Together(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One test begins with the smoke book, and those that wait for it come last: meanwhile the others have a core.
 
-    Of the others the builds come first, since they wait for processes more than they compute.
+    Of the others the builds come first, since they wait for processes more than they compute; the benchmarks call loops
+    that the book compiles meanwhile. At the end come pages, which are many and short.
     """
-    needs = [item for item in items if "smoke_book" in getattr(item, "fixturenames", ())]
+    needs = [item for item in items if {"smoke_book", "browser"} & set(getattr(item, "fixturenames", ()))]
     rest = [item for item in items if item not in set(needs)]
-    rest.sort(key=lambda item: "/build/" not in item.path.as_posix())
-    items[:] = [*needs[:1], *rest, *needs[1:]]
+    rest.sort(key=lambda item: "/build/" not in item.path.as_posix() or item.path.stem == "test_benchmarks")
+    items[:] = [*needs[:1], *rest, *sorted(needs[1:], key=lambda item: item.path.stem == "test_book")]
 
 
 @pytest.fixture(scope="session")
@@ -83,12 +110,19 @@ def checkout(tmp_path: Path) -> Checkout:
 @pytest.fixture(scope="session")
 def first_build(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
     """A toy checkout after its first build, in an empty home beside it, and what that build printed."""
-    toy = make_checkout(tmp_path_factory.mktemp("toy") / "a clone with spaces")
-    home = toy.root.parent / "home"
-    home.mkdir()
-    done = toy.parity("book", "--cores", "2", HOME=str(home), **dict.fromkeys(CACHES, ""))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return toy, done.stdout
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "toy"  # one for all processes
+    root, said = folder / "a clone with spaces", folder / "said.txt"
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder / "lock"):
+        if not said.exists():
+            shutil.rmtree(root, ignore_errors=True)
+            home = folder / "home"
+            home.mkdir(exist_ok=True)
+            done = make_checkout(root).parity("book", "--cores", "2", HOME=str(home), **dict.fromkeys(CACHES, ""))
+            assert done.returncode == 0, done.stdout + done.stderr
+            said.write_text(done.stdout)
+    return Checkout(root), said.read_text()
 
 
 @pytest.fixture

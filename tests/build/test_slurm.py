@@ -15,8 +15,6 @@ import pytest
 from checkouts import ROOT, Checkout, save, wait_for, write_notebook
 from slurm import missing, one_node
 
-pytestmark = pytest.mark.xdist_group("slurm")  # one scheduler on this machine
-
 STATUS = """\
 #!/bin/sh
 case "$(scontrol --oneliner show job "$1" 2>/dev/null)" in

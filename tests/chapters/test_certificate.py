@@ -10,8 +10,6 @@ from parity_lib import EnumeratedRisk, Parity
 from parity_lib.chapters.certificate import TRAPS, _chance, certify
 from parity_lib.chapters.lemmas import hessians
 
-pytestmark = pytest.mark.xdist_group("certificates")  # found once
-
 
 @pytest.fixture(scope="module")
 def certificates():

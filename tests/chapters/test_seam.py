@@ -93,7 +93,6 @@ def without_numba(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndar
 
 @pytest.mark.skipif(kernels.numba is None, reason="numba is not installed")
 @pytest.mark.parametrize("name", PATHS)
-@pytest.mark.xdist_group("without numba")  # one process without it for all
 def test_without_numba_a_chapter_trains_on_torch_and_agrees_with_the_loops(name, without_numba, monkeypatch):
     by_loops = PATHS[name]()
     monkeypatch.setattr(kernels, "numba", None)

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..evidence import tell
 from . import style
 
 FORCES = {"label-free": style.BLIND, "parity signal": style.SIGNAL}
@@ -60,7 +61,8 @@ def draw_forces(frame: pd.DataFrame, x: str, ax: Axes, label: str, inside: bool 
         if (below := middle[middle < FLOOR]).size:
             for label_at_end in [text for text in ax.texts if text.get_text() == name]:
                 label_at_end.remove()
-            fall = f"{name},\ndown to {style.power_of_ten(below.min())} ↓"
+            low = tell("{low:power}", holds=True, low=below.min())
+            fall = f"{name},\ndown to {low.text} ↓"
             style.say(ax, below.index[0], FLOOR, fall, FORCES[name], (7, 4), va="bottom")
 
 

@@ -436,11 +436,6 @@ def folded(title: str, frame: pd.DataFrame) -> "HTML":
     return HTML(f'<details class="folded-table"><summary>{escape(title)}</summary>{table}</details>')
 
 
-def power_of_ten(value: float) -> str:
-    """The power of ten next to a number, as ``10⁻¹³``."""
-    return "10" + str(round(np.log10(value))).translate(RAISED)
-
-
 def written(value: float) -> str:
     """A number with three digits; the very large and the very small as ``1.2·10⁻¹³``."""
     digits, _, power = f"{value:.3g}".partition("e")

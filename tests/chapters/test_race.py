@@ -110,7 +110,7 @@ def test_the_largest_error_estimate_is_told_and_a_loss_that_jumps_has_none(tmp_p
         "race", str(jumps), "-p", "n", "16", "-p", "ks", "1", "-p", "pairs", "4", "-p", "updates", "20",
         "--against", "repaired", "--output", str(tmp_path / "out"),
     ])  # fmt: skip
-    assert "of 4 runs commit, but its risk has no error bound, so that its gradients may be wrong" in done.stdout
+    assert "of 4 runs commit, but the error of its risk cannot be told, so that its gradients" in done.stdout
 
 
 @pytest.mark.usefixtures("book_style")
@@ -148,8 +148,8 @@ def test_the_command_writes_two_tables_and_a_picture_or_nothing(tmp_path: Path) 
     done = CliRunner().invoke(main, ["race", str(write(tmp_path, BY_HAND)), *arguments])
     assert done.exit_code == 0, done.stderr
     assert done.stderr == ""
-    assert re.match(r"mine: \d of 4 runs commit, error of the risk at most \de-\d\d, \d+\.\d s\n", done.stdout)
-    assert re.search(r"\nrepaired: \d of 4 runs commit, error of the risk at most 0, ", done.stdout)
+    assert re.match(r"mine: \d of 4 runs commit, error of the risk \de-\d\d by estimate, \d+\.\d s\n", done.stdout)
+    assert re.search(r"\nrepaired: \d of 4 runs commit, error of the risk 0 by estimate, ", done.stdout)
     made = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
     assert sorted(made) == ["race.svg", "rates.csv", "runs.csv"] and made["race.svg"].rstrip().endswith("</svg>")
     assert made["runs.csv"].count("\n") == 9 and made["rates.csv"].startswith("recipe,k,neighbours,successes,trials")

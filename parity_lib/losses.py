@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from .checks import known
 
@@ -19,11 +18,11 @@ Function = Callable[[Tensor, Tensor], Tensor]
 
 
 def with_slope(function: Callable[[Tensor], Tensor], point: Tensor) -> tuple[Tensor, Tensor]:
-    """The value of a function at a point and, by autograd, the gradient of its sum, like the point; no graph stays."""
+    """The value of a function at a point and the gradient of its sum, by autograd, 0 if it is constant by pieces."""
     leaf = point.detach().requires_grad_()
     with torch.enable_grad():
         value = function(leaf)
-        (gradient,) = torch.autograd.grad(value.sum(), leaf)
+        gradient = torch.autograd.grad(value.sum(), leaf)[0] if value.requires_grad else torch.zeros_like(leaf)
     return value.detach(), gradient
 
 
@@ -58,7 +57,7 @@ LOSSES: dict[str, Loss] = {loss.name: loss for loss in (
     Loss("sigmoid_hinge_01", "1 + y sigmoid((1 - p)/2)", lambda y, p: 1 + y * ((1 - p) / 2).sigmoid(), False),
     Loss("tanh", "1 - y tanh(p)", lambda y, p: 1 - y * p.tanh(), kinked=False),
     Loss("linear", "1 - y p", lambda y, p: 1 - y * p, kinked=False),
-    Loss("logistic", "log(1 + exp(-y p))", lambda y, p: -logsigmoid(y * p), kinked=False),
+    Loss("logistic", "log(1 + exp(-y p))", lambda y, p: -torch.nn.functional.logsigmoid(y * p), kinked=False),
 )}  # fmt: skip
 """Every loss by its name."""
 
@@ -80,11 +79,12 @@ def checked(function: Callable[..., Tensor], name: str, form: str, *more: Any) -
         found, again = (function(*trial, *more) for trial in trials[1:])
     except Exception as error:
         raise ValueError(f"{name} must be a function {form} of tensors; called, it says: {error}") from None
-    if not isinstance(found, Tensor) or found.shape != some.shape or not found.isfinite().all():
-        given = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-        raise ValueError(f"{name} must be a function {form} with one finite number for each entry, got {given}")
+    shape = found.shape if isinstance(found, Tensor) and found.is_floating_point() else None
+    if shape != some.shape or not found.isfinite().all():
+        given = f"{found.dtype} {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        raise ValueError(f"{name} must be a function {form} with one finite float for each entry, got {given}")
     changed = any(a._version or not a.equal(b) for trial in trials for a, b in zip(trial, trials[0], strict=True))
+    fault = "changes what it is given, as p *= 2 does" if changed else "gives other numbers at a second call"
     if changed or not found.equal(again):
-        fault = "changes what it is given, as p *= 2 does" if changed else "gives other numbers at a second call"
         raise ValueError(f"{name} must be a function {form} of its arguments and nothing else, got one that {fault}")
     return function

@@ -44,7 +44,7 @@ class Recipe:
     """The softmax runs at temperature * n ** temperature_power."""
     smoothing: float = 1e-2
     accuracy: float | None = None
-    """Bound on the error of the exact risk; None is the default of PopulationRisk."""
+    """Wanted error of the exact risk, by estimate; None is the default of PopulationRisk."""
     batch: int | None = None
     """Examples per update; None is the exact gradient of the population risk."""
     cube_share: float | None = None

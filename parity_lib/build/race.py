@@ -66,15 +66,15 @@ def _race(own: "Recipe", rivals: list["Recipe"], setting: dict[str, Any], folder
         try:
             with _bars():
                 found = race.run(recipe, **setting)
-            bound = race.error_estimate(recipe, setting["n"], setting["ks"])
-        except Exception as error:  # a function of somebody else's may do anything
-            said = " ".join(str(error).split())
-            raise BuildError(f"{recipe.name}: training stopped, {type(error).__name__}: {said}") from None
+            error = race.error_estimate(recipe, setting["n"], setting["ks"])
+        except Exception as fault:  # a function of somebody else's may do anything
+            said = " ".join(str(fault).split())
+            raise BuildError(f"{recipe.name}: training stopped, {type(fault).__name__}: {said}") from None
         frames.append(found)
         share = f"{found['committed'].sum()} of {len(found)} runs commit"
-        told = f"error of the risk at most {bound:.1g}"
-        if bound == math.inf:  # as for a loss that jumps
-            told = "but its risk has no error bound, so that its gradients may be wrong: mistrust this line"
+        told = f"error of the risk {error:.1g} by estimate"
+        if error == math.inf:  # as for a loss that jumps
+            told = "but the error of its risk cannot be told, so that its gradients may be wrong: mistrust this line"
         say(f"{recipe.name}: {share}, {told}, {time.perf_counter() - started:.1f} s")
     frame = pd.concat(frames, ignore_index=True)
     use_style()

@@ -112,11 +112,11 @@ def run(recipe: Recipe, n: int, ks: Sequence[int], pairs: int, updates: int, dev
 
 
 def error_estimate(recipe: Recipe, n: int, ks: Iterable[int]) -> float:
-    """How far off the exact risk of the recipe may be, at most, for any of those numbers of bits.
+    """How far off the exact risk of the recipe is by estimate: the largest for any of those numbers of bits.
 
-    Infinite where there is no bound, as for a loss that jumps; see :class:`parity_lib.risk.PopulationRisk`.
+    Infinite where it cannot be told, as for a loss that jumps; see :class:`parity_lib.risk.PopulationRisk`.
     """
-    risks = (risk_of([Parity(n, range(1, k + 1))], recipe) for k in ks)  # the bound is the same for all sets of k bits
+    risks = (risk_of([Parity(n, range(1, k + 1))], recipe) for k in ks)  # the same for all sets of k bits
     return max(getattr(risk, "error_estimate", 0.0) for risk in risks)
 
 

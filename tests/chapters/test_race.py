@@ -69,8 +69,8 @@ def test_a_file_may_hold_a_recipe_a_read_out_or_helpers_beside_it(tmp_path: Path
         ("x = 1\nx / 0\n", "mine.py, line 2: ZeroDivisionError: division by zero"),
         ("import sys\nsys.exit(0)\n", "mine.py, line 2: SystemExit: 0"),
         ("def loss(y):\n    return y\n", "ValueError: loss must be a function f(label, prediction) of tensors"),
-        ("def loss(y, p):\n    return (y - p).mean()\n", "with one finite number for each entry, got ()"),
-        ("def loss(y, p):\n    return 1.0\n", "with one finite number for each entry, got float"),
+        ("def loss(y, p):\n    return (y - p).mean()\n", "with one finite float for each entry, got torch.float64 ()"),
+        ("def loss(y, p):\n    return 1.0\n", "with one finite float for each entry, got float"),
         (OWN.replace("0.1", "-1"), "mine.py, line 3: ValueError: learning_rate must be a positive finite number"),
         (OWN.replace('"mine"', '"theory"'), "mine.py: the name theory is taken, choose another"),
         (OWN.replace('"mine"', r'"\x1b[2J"'), "mine.py: a recipe's name must be 1 to 40 signs that print"),
@@ -110,7 +110,7 @@ def test_the_largest_error_estimate_is_told_and_a_loss_that_jumps_has_none(tmp_p
         "race", str(jumps), "-p", "n", "16", "-p", "ks", "1", "-p", "pairs", "4", "-p", "updates", "20",
         "--against", "repaired", "--output", str(tmp_path / "out"),
     ])  # fmt: skip
-    assert "of 4 runs commit, but its risk has no error bound, so that its gradients may be wrong" in done.stdout
+    assert "of 4 runs commit, but the error of its risk cannot be told, so that its gradients" in done.stdout
 
 
 @pytest.mark.usefixtures("book_style")
@@ -148,8 +148,8 @@ def test_the_command_writes_two_tables_and_a_picture_or_nothing(tmp_path: Path) 
     done = CliRunner().invoke(main, ["race", str(write(tmp_path, BY_HAND)), *arguments])
     assert done.exit_code == 0, done.stderr
     assert done.stderr == ""
-    assert re.match(r"mine: \d of 4 runs commit, error of the risk at most \de-\d\d, \d+\.\d s\n", done.stdout)
-    assert re.search(r"\nrepaired: \d of 4 runs commit, error of the risk at most 0, ", done.stdout)
+    assert re.match(r"mine: \d of 4 runs commit, error of the risk \de-\d\d by estimate, \d+\.\d s\n", done.stdout)
+    assert re.search(r"\nrepaired: \d of 4 runs commit, error of the risk 0 by estimate, ", done.stdout)
     made = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
     assert sorted(made) == ["race.svg", "rates.csv", "runs.csv"] and made["race.svg"].rstrip().endswith("</svg>")
     assert made["runs.csv"].count("\n") == 9 and made["rates.csv"].startswith("recipe,k,neighbours,successes,trials")

@@ -11,6 +11,7 @@ from parity_lib import RECIPES, EnumeratedRisk, MinibatchRisk, Parity, Populatio
 from parity_lib.losses import find_loss
 from parity_lib.readout import Zigzag
 from parity_lib.series import fourier_series
+from parity_lib.training import initial_directions
 
 TASK = Parity(10, (2, 5, 9))
 
@@ -145,6 +146,15 @@ def test_a_function_that_changes_what_it_is_given_is_refused(loss):
         PopulationRisk(TASK, readout=lambda s, k: s.mul_(2))
 
 
+def test_the_share_of_wrong_labels_is_a_loss_though_autograd_sees_no_slope():
+    wrong = lambda y, p: (y * p < 0).double()  # noqa: E731
+    directions = initial_directions([0, 1], TASK.k)
+    values = [kind(TASK, wrong, 0.1).value_and_gradient(directions) for kind in (PopulationRisk, EnumeratedRisk)]
+    assert torch.equal(values[0][0], values[1][0]) and not any(gradient.any() for _, gradient in values)
+    run = train(TASK, replace(RECIPES["figure2"], loss=wrong, epochs=1, updates_per_epoch=2, batch=16), progress=False)
+    assert torch.equal(run.directions[0], run.directions[-1])
+
+
 def test_a_random_function_is_refused():
     noisy = lambda y, p: 1 - y * p * torch.rand_like(p)  # noqa: E731
     with pytest.raises(ValueError, match=r"loss must be .* got one that gives other numbers at a second call"):
@@ -155,9 +165,12 @@ def test_a_random_function_is_refused():
     ("loss", "sentence"),
     [
         (lambda y: y, "loss must be a function f.label, prediction. of tensors; called, it says"),
-        (lambda y, p: 1.0, "with one finite number for each entry, got float"),
-        (lambda y, p: (y - p).mean(), r"with one finite number for each entry, got \(\)"),
-        (lambda y, p: p / 0, "with one finite number for each entry"),
+        (lambda y, p: 1.0, "with one finite float for each entry, got float"),
+        (lambda y, p: (y - p).mean(), r"with one finite float for each entry, got torch.float64 \(\)"),
+        (lambda y, p: p / 0, "with one finite float for each entry"),
+        (lambda y, p: (y * p < 0).long(), r"with one finite float for each entry, got torch.int64 \(2, 3\)"),
+        (lambda y, p: y * p < 0, r"with one finite float for each entry, got torch.bool \(2, 3\)"),
+        (lambda y, p: (y * p).to(torch.complex128), r"with one finite float for each entry, got torch.complex128"),
         (3, "unknown loss 3; known: squared_hinge"),
     ],
 )

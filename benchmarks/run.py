@@ -127,14 +127,14 @@ def growth_picture(tables: dict) -> plt.Figure:
     """Time against n, k, seeds and M, one panel each, both precisions."""
     rows = tables["growth"]
     names = list(dict.fromkeys(row["what grows"] for row in rows))
-    figure, axes = plt.subplots(1, len(names), figsize=(8, 2.4), sharey=True, squeeze=False)
-    for ax, name in zip(axes[0], names, strict=True):
+    figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.4), sharey=True)  # two by two, to be read on a phone
+    for ax, name in zip(axes.flat, names, strict=True):
         these = [row for row in rows if row["what grows"] == name]
         for kind, colour, marker in (("float64", SIGNAL, "o"), ("float32", BLIND, "s")):
             times = [row[f"{kind}, ms"] for row in these]
             ax.plot([row["value"] for row in these], times, color=colour, marker=marker, label=kind)
         ax.set(xscale="linear" if name == "k" else "log", yscale="log", xlabel="M" if name == "frequencies" else name)
-    axes[0, 0].set_ylabel("value and gradient, ms")
+    figure.supylabel("value and gradient, ms", fontsize=10)
     axes[0, 0].legend()
     return figure
 

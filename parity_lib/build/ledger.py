@@ -20,6 +20,7 @@ from .results import ROOT, ResultsError, as_estimate, chapters_of_the_book, find
 
 AFTER_LOOKS = "Written before the run that it judges, after first looks at other runs."
 RAISED = str.maketrans("0123456789kn", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵏⁿ")
+LETTERS = {"log2": "log₂", "alpha": "α", "beta": "β", "mu": "μ", "pi": "π", "tau": "τ"}
 LOWERED = str.maketrans("0123456789rl", "₀₁₂₃₄₅₆₇₈₉ᵣₗ")
 
 
@@ -130,4 +131,5 @@ def readable(text: str) -> str:
     text = re.sub(r"(?<![\w.])\d+(?:\.\d+)?e[-+]?\d+\b", lambda number: short(float(number[0])), text)
     text = re.sub(r"\^(\d+|[kn])(?!\w)", lambda power: power[1].translate(RAISED), text)
     text = re.sub(r"\b([a-z])_(\d+|rl)\b", lambda entry: entry[1] + entry[2].translate(LOWERED), text)
-    return re.sub(r"\bpi\b", "π", text).replace("!=", "≠")
+    text = re.sub(r"(?<=\S) - (?=\S)|(?<=\bn)-(?=[1k]\b)|-(?=log )", lambda sign: sign[0].replace("-", "−"), text)
+    return re.sub(rf"\b({'|'.join(LETTERS)})\b", lambda name: LETTERS[name[0]], text).replace("!=", "≠")

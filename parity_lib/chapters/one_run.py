@@ -69,5 +69,5 @@ def outcome(run: Run) -> str:
     """What became of the bits, in one sentence."""
     found = "found" if run.committed.all() else "found by arg-max only" if run.recovered.all() else "not found"
     start, end = run.risk[[0, -1], 0].tolist()
-    told = f"{run.recipe.updates} updates, {minimised(run.recipe)} {start:.3g} to {end:.3g}"
-    return f"{told}; B = {list(run.task.bits)} is {found}."
+    told = f"In {run.recipe.updates} updates the {minimised(run.recipe)} goes from {start:.3g} to {end:.3g}"
+    return f"{told}; the bits {', '.join(map(str, run.task.bits))} are {found}."

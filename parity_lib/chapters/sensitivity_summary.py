@@ -124,7 +124,8 @@ def judge_sharpness(runs: pd.DataFrame, flat: pd.DataFrame) -> Verdict:
     if lengths < 3 or grown is None or grown.low <= 0:
         return Verdict("open", "measured", numbers)
     if len(sharper) and sharper.all():
-        noise = f"weight noise brings PARITY to {numbers['largest_flattest']:.3f}, and FIRST lower still."
+        most = numbers["largest_flattest"]
+        noise = f"weight noise brings PARITY to {most:.2f} or below at every length tried, and FIRST lower still."
         return Verdict("holds", "measured", numbers, f"How sharp depends on the optimiser: {noise}")
     flat_at = _listed([n for n, there in sharper.items() if not there])
     instead = "It holds of the minima that AdamW reaches from a random start; weight noise finds PARITY "

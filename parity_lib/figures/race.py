@@ -5,6 +5,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from ..evidence import rate
+from .robustness import BOTH
 from .style import GOLD, RECIPES, SERIES, colour_words, curves, drawing, success_lines
 
 NAMES = {
@@ -26,7 +27,8 @@ def success(frame: pd.DataFrame, own: str) -> Figure:
     colours = {own: GOLD}
     more = sns.color_palette("husl", len(names)).as_hex()
     for name in frame.loc[frame["recipe"] != own, "recipe"].unique():  # the book's colour, unless another line has it
-        free = (colour for colour in (RECIPES[name][1], *SERIES, *more) if colour not in colours.values())
+        first = BOTH.get(name, RECIPES[name][1])  # as on the atlas's chart
+        free = (colour for colour in (first, *SERIES, *more) if colour not in colours.values())
         colours[names[name]] = next(free)
     named = frame.assign(series=frame["recipe"].map(names))
     fig = curves(success_lines, named, "k", "committed", colours, hue="series", panel="neighbours", titles=PANELS,

@@ -128,7 +128,8 @@ def by_length(frame: pd.DataFrame) -> Figure:
     settled = frame["settled"].clip(lower=1).where(frame["settled"] < float("inf"))
     named = frame.assign(series=frame["code"].map({"powers": many, "circle": one}), found=frame["committed"],
                          settled=settled)  # fmt: skip
-    circle = named[named["code"] == "circle"].assign(series=by_argmax, found=lambda f: f["recovered"], settled=None)
+    circle = named[named["code"] == "circle"].assign(series=by_argmax, found=lambda f: f["recovered"])
+    named["settled"] = named["settled"].where(named["code"] != "circle")  # when the arg-max settles, not attention
     fig = style.curves(style.lines, pd.concat([named, circle]), "n", {"found": "success, % of runs",
                        "settled": "update"}, {many: style.REPAIRED, by_argmax: style.SKY, one: style.SIGNAL},
                        titles={"found": "what is found", "settled": "when the arg-max settles on B"}, hue="series",

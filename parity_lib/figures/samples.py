@@ -62,7 +62,7 @@ def by_size(needed: pd.DataFrame, exponent: float) -> Figure:
         _fan(finite, "numbers", style.REPAIRED, ax)
         _law(finite, "numbers", -1, "∝ 1/d", ax)
     ax.set(xscale="log", xlabel="numbers d in a head",
-           title=f"More numbers, fewer examples: the power is {exponent:.1f}")  # fmt: skip
+           title=f"More numbers, fewer examples: the power is {exponent:.1f}".replace("-", "−"))  # fmt: skip
     return fig
 
 

@@ -38,13 +38,15 @@ def lengths(frame: pd.DataFrame) -> Figure:
     first = fig.axes[0]
     first.set(ylim=(0, None))
     parity = frame[frame["function"] == "PARITY"].groupby("n")["converged"].agg(["sum", "count"])
-    for n, (passed, started) in parity.iterrows():
-        first.text(n, 1.0, f"{passed}/{started}", transform=first.get_xaxis_transform(), ha="center", va="bottom",
-                   color=style.SIGNAL, fontsize=8.5)  # fmt: skip
+    for place, (n, (passed, started)) in enumerate(parity.iterrows()):  # in turn lower and higher, to keep apart
+        first.text(n, 1 + 0.06 * (place % 2), f"{passed}/{started}", transform=first.get_xaxis_transform(),
+                   ha="center", va="bottom", color=style.SIGNAL, fontsize=8.5)  # fmt: skip
     ends = good[good["function"] == "PARITY"].groupby("n")["sharpness"].mean()
-    fig.suptitle("PARITY's minima, sharpness: " + ", ".join(f"{ends[n]:.2f} at n = {n}" for n in ends.index[[0, -1]])
-                 if len(ends) else "No PARITY run converged")  # fmt: skip
-    return fig
+    if not len(ends):
+        return style.finding(fig, True, "No PARITY run converged", "")
+    span = ", ".join(f"{ends[n]:.2f} at n = {n}" for n in ends.index[[0, -1]])
+    sharper = ends.iloc[-1] > ends.iloc[0]
+    return style.finding(fig, sharper, f"PARITY's minima sharpen with length: {span}", f"Sharpness of PARITY: {span}")
 
 
 @style.drawing
@@ -78,10 +80,11 @@ def frontier(frame: pd.DataFrame) -> Figure:
     noise = frame[(frame["source"] == "weight noise") & frame["flattest"]]
     for row in noise.itertuples():
         style.say(axes[1], row.norm, row.sharpness, f"n = {row.n}", style.REPAIRED)
-    style.colour_words(axes[0], styles, loc="center left", bbox_to_anchor=(0, 0.43))
-    found = ", ".join(f"{row.sharpness:.2g} at n = {row.n}" for row in noise.itertuples())
-    fig.suptitle(f"PARITY can be flat: weight noise finds {found}" if found else "Weight noise found no flat PARITY")
-    return fig
+    style.colour_words(axes[0], styles)
+    usual = frame[frame["source"] == "AdamW"].groupby("n")["sharpness"].mean()
+    times = (usual / noise.set_index("n")["sharpness"]).max()
+    found = f"Weight noise finds PARITY up to {times:.0f} times flatter than AdamW does"
+    return style.finding(fig, times > 1, found, "Weight noise finds no flatter PARITY than AdamW")
 
 
 @style.drawing

@@ -27,6 +27,7 @@ def ladder(frame: pd.DataFrame, budget: int) -> Figure:
             style.say(ax, group["sensitivity"].iloc[0], height, name, shift=(0, offset), ha="center", va=side,
                       fontsize=8.5)  # fmt: skip
         ax.set(xlabel="average sensitivity", yscale="log")
+        ax.margins(y=0.12)  # room for the names
     style.rule(axes[0], budget, colour=style.STATED)
     style.say(axes[0], 1, 1.2 * budget, "never", style.BLIND, (0, -3), va="top")
     axes[0].set_ylabel("updates to learn")
@@ -49,8 +50,10 @@ def course(frame: pd.DataFrame, n: int) -> Figure:
         ax.set(ylabel=label, **({"ylim": (0, None)} if quantity == "sharpness" else {"yscale": "log"}))
         ax.locator_params(axis="x", nbins=4)
     style.rule(axes[0], 0.25, colour=style.STATED)
-    fig.suptitle(f"PARITY of {n} bits over time, {frame['seed'].nunique()} runs")
-    return fig
+    ends = frame.sort_values("update").groupby("seed")["sharpness"].agg(["first", "last"])
+    runs = f"{len(ends)} runs of PARITY on {n} bits"
+    rises = bool((ends["last"] > 2 * ends["first"]).all())
+    return style.finding(fig, rises, f"Sharpness comes as the loss goes: {runs}", f"{runs}, over time")
 
 
 @style.drawing
@@ -70,13 +73,18 @@ def bias(frame: pd.DataFrame, n: int) -> Figure:
     for name, height in (("filled by coins", 0.86), ("learned", 0.5)):
         style.say(axes[0], 0.02, height, name, colours[name], (0, 0), va="baseline", xycoords="axes fraction")
     axes[1].set(xlabel="table learned whole", ylim=(0, None))
-    fig.suptitle("What a transformer fills in, and what coins do")
-    return fig
+    mean = fits.groupby(["labels", "table"])["sensitivity"].mean().unstack()
+    duller = bool((mean["learned"] < mean["filled by coins"]).all())
+    return style.finding(fig, duller, "A transformer fills in what fewer bits can change than what coins do",
+                         "What a transformer fills in, and what coins do")  # fmt: skip
 
 
 @style.drawing
-def random_weights(frame: pd.DataFrame) -> Figure:
-    """Sensitivity of models with random weights against layers, a panel per start: means with 95 % intervals."""
+def random_weights(frame: pd.DataFrame, below: pd.Series) -> Figure:
+    """Sensitivity of models with random weights against layers, a panel per start: means with 95 % intervals.
+
+    ``below`` says of every setting whether transformers lie below LSTMs; the title counts them.
+    """
     fig, parts = style.panels_by(frame, "start", height=3.1)
     for ax, _, part in parts:
         how = {"data": part, "x": "layers", "y": "sensitivity", "hue": "kind", "palette": KIND_COLOURS, "ax": ax}
@@ -84,5 +92,5 @@ def random_weights(frame: pd.DataFrame) -> Figure:
         sns.pointplot(**how, dodge=0.4, capsize=0.1, linestyles="none", markersize=5, legend=False, seed=0)
         ax.set(xlabel="layers", ylabel="average sensitivity / n", ylim=(-0.02, None))
     style.colour_words(fig.axes[0], KIND_COLOURS, loc="upper left")
-    fig.suptitle("Random transformers and random LSTMs, by start and depth")
+    fig.suptitle(f"Untrained transformers are less sensitive than LSTMs in {below.sum()} of {len(below)} settings")
     return fig

@@ -79,6 +79,7 @@ def test_numbers_are_short_and_have_powers_of_ten_and_chapters_have_their_titles
         ("1 to 1e-9, b from 1e-4 to 2.5e14", "1 to 10⁻⁹, b from 0.0001 to 2.5·10¹⁴"),
         ("a_11, a_rl with r != 1 and c_2 = 0.01", "a₁₁, aᵣₗ with r ≠ 1 and c₂ = 0.01"),
         ("300 d^2 ln d, 2 pi (d^2/m), m^k E[G^k], 2^n", "300 d² ln d, 2 π (d²/m), mᵏ E[Gᵏ], 2ⁿ"),
+        ("1 - 2m / 2^⌈(n-1)/m⌉, -log perm, c1 tau, (log2 d)^2", "1 − 2m / 2^⌈(n−1)/m⌉, −log perm, c1 τ, (log₂ d)²"),
         ("2^ceil(n), squared_hinge, figure2, pick", "2^ceil(n), squared_hinge, figure2, pick"),
     ],
 )

@@ -45,7 +45,7 @@ def test_the_risk_and_the_ends_are_those_of_the_run():
 
 def test_the_outcome_says_what_became_of_the_bits():
     run = run_of("repaired", updates=600, rate=0.3, temperature=1.0)
-    assert one_run.outcome(run).startswith("600 updates, -log of the permanent ")
-    assert one_run.outcome(run_of("sigmoid_hinge")).startswith("4 updates, risk ")
-    assert one_run.outcome(run).endswith("B = [2, 6] is found.")
-    assert one_run.outcome(run_of("sigmoid_hinge", temperature=100.0)).split(" is ")[1].startswith(("found", "not"))
+    assert one_run.outcome(run).startswith("In 600 updates the -log of the permanent goes ")
+    assert one_run.outcome(run_of("sigmoid_hinge")).startswith("In 4 updates the risk goes ")
+    assert one_run.outcome(run).endswith("the bits 2, 6 are found.")
+    assert one_run.outcome(run_of("sigmoid_hinge", temperature=100.0)).split(" are ")[1].startswith(("found", "not"))

@@ -106,7 +106,7 @@ DRAWN = {
         ["The risk at the start depends on smoothing and k, and is above 1"],
     ),
     "entries": (lambda: lemmas.entries(ENTRIES), ["Only the first row moves, and all of it"]),
-    "pl": (lambda: lemmas.pl_ratios(PL), ["k = 2: 100% of runs end below μ", "k = 3: 100% of runs end below μ"]),
+    "pl": (lambda: lemmas.pl_ratios(PL), ["k = 2: 100 % of runs end below μ", "k = 3: 100 % of runs end below μ"]),
     "constants": (
         lambda: lemmas.constants(CONSTANTS, LEMMAS),
         ["Lemma 16 fails at huge smoothing, the others hold"],

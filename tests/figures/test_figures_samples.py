@@ -32,7 +32,7 @@ def test_examples_needed_have_a_panel_for_each_k_and_a_line_of_that_power():
 def test_the_title_has_the_measured_power():
     frame = needed(2).rename(columns={"n": "numbers"})
     ax = figures.by_size(frame, -0.8).axes[0]
-    assert ax.get_title(loc="left") == "More numbers, fewer examples: the power is -0.8"
+    assert ax.get_title(loc="left") == "More numbers, fewer examples: the power is −0.8"
 
 
 def under_noise(learners, power=1.0):

@@ -98,6 +98,9 @@ def fillings():
     return pd.DataFrame(fits + refits)
 
 
+BELOW = pd.Series([True, False, True, False])
+
+
 def untrained():
     return pd.DataFrame(
         [
@@ -131,7 +134,7 @@ def ways():
         (lambda: simplicity.ladder(ladder(), 4000), ("updates to learn", "sharpness, converged runs")),
         (lambda: simplicity.course(course(), 8), ("loss", "sharpness", "layer-norm blowup")),
         (lambda: simplicity.bias(fillings(), 10), ("average sensitivity", "sharpness")),
-        (lambda: simplicity.random_weights(untrained()), ("average sensitivity / n",)),
+        (lambda: simplicity.random_weights(untrained(), BELOW), ("average sensitivity / n",)),
         (lambda: figures.scratchpads(ways()), ("sharpness", "updates to learn")),
     ],
 )
@@ -171,7 +174,7 @@ def test_trials_with_a_scratchpad_are_not_drawn():
         lambda: figures.mechanism(sides()),
         lambda: figures.frontier(frontier()),
         lambda: figures.orbit(orbit()),
-        lambda: simplicity.random_weights(untrained()),
+        lambda: simplicity.random_weights(untrained(), BELOW),
         lambda: figures.scratchpads(ways()),
     ],
 )

@@ -151,10 +151,10 @@ def every_weight(n: int) -> Tensor:
 
 @kept
 def noised(
-    n: int, names: Sequence[str], tries: int, steps: int, perturbations: int, noise: float = 0.02,
+    n: int, names: Sequence[str], seeds: Sequence[int], steps: int, perturbations: int, noise: float = 0.02,
     bearable: float = 0.0, rates: Sequence[float] = (1e-3,),
 ) -> Models:  # fmt: skip
-    """Constructions trained on with weight noise that grows to ``noise``, by Adam without decay, in so many ``tries``.
+    """Constructions trained on with weight noise that grows to ``noise``, by Adam without decay, a try for each seed.
 
     By default it ends at the noise of a sharpness, so that what is minimised is sharpness plus four times the loss.
     With ``bearable`` the noise grows only as the loss allows, see :class:`Settings`. Each of the learning ``rates`` is
@@ -162,15 +162,15 @@ def noised(
     """
     settings = Settings(steps, least=steps, finish=steps // 3, weight_decay=0.0, noise=noise, bearable=bearable)
     encoder, found, rows = Encoder(n), [], []
-    asked = list(product(names, range(tries)))
-    for name, attempt in (asked[i] for i in track(len(asked), f"weight noise, n = {n}")):
+    asked = list(product(names, seeds))
+    for name, seed in (asked[i] for i in track(len(asked), f"weight noise, n = {n}")):
         function, row = find_function(name), construct(name, n)
         with one_thread_per_process():
-            for turn, rate in enumerate(rates, attempt * len(rates)):
+            for turn, rate in enumerate(rates, seed * len(rates)):
                 settings = replace(settings, learning_rate=rate)
                 row = torch.from_numpy(train_encoder(encoder, function, turn, settings, start=row).row)
         metrics = measured(encoder, row.numpy(), function, perturbations)
-        found.append({"n": n, "function": name, "seed": attempt} | metrics)
+        found.append({"n": n, "function": name, "seed": seed} | metrics)
         rows.append(row.numpy())
     return Models(pd.DataFrame(found), np.stack(rows))
 

@@ -82,8 +82,8 @@ def test_the_inequality_is_tested_on_every_group_of_models_up_to_14_bits():
         simplicity.train_ladder(3, 1, [], how, 5),
         simplicity.refit(3, 4, 1, how, 5),
         sensitivity.by_decay(3, [0.0], {"FIRST": 1}, how, 5),
-        sensitivity.noised(4, ["FIRST"], 1, 100, 5),
-        sensitivity.noised(15, ["FIRST"], 1, 50, 5),  # all inputs would be too many
+        sensitivity.noised(4, ["FIRST"], [0], 100, 5),
+        sensitivity.noised(15, ["FIRST"], [0], 50, 5),  # all inputs would be too many
     ]
     sides = sensitivity.sides_of(groups, 2)
     assert len(sides) == 2 * (3 + 2 + 1 + 1) and (sides["left"] >= sides["right"] - 1e-9).all()
@@ -102,17 +102,17 @@ def test_constructions_are_measured_at_every_length():
 
 def test_weight_noise_makes_a_construction_flatter():
     before = sensitivity.constructed([4], 200).set_index("function")["sharpness"]["PARITY"]
-    after = sensitivity.noised(4, ["PARITY"], 3, 2000, 200)
+    after = sensitivity.noised(4, ["PARITY"], [0, 1, 2], 2000, 200)
     assert sensitivity.flattest(after.runs)["sharpness"].item() < before / 2
     assert after.rows.shape == (3, Encoder(4).numbers)
 
 
 def test_noise_that_is_bearable_does_not_cost_the_answer():
-    assert sensitivity.noised(4, ["PARITY"], 1, 1000, 20, bearable=0.02, rates=[1e-3, 1e-3]).runs["converged"].all()
+    assert sensitivity.noised(4, ["PARITY"], [0], 1000, 20, bearable=0.02, rates=[1e-3, 1e-3]).runs["converged"].all()
 
 
 def test_tries_with_noise_are_runs_of_their_own_and_the_flattest_of_them_counts():
-    found = sensitivity.noised(4, ["PARITY", "FIRST"], 2, 200, 20)
+    found = sensitivity.noised(4, ["PARITY", "FIRST"], [0, 1], 200, 20)
     assert list(found.runs["seed"]) == [0, 1, 0, 1] and found.rows.shape[0] == 4
     assert not np.array_equal(found.rows[0], found.rows[1])
     runs = found.runs.assign(converged=[True, True, True, False], sharpness=[0.2, 0.1, 0.3, 0.0])

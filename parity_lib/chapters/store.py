@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from filelock import FileLock
-
-from ..training import one_thread_per_process
+from threadpoolctl import threadpool_limits
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,9 +42,9 @@ reused: list[str] = []
 def kept(function: Callable[P, T]) -> Callable[P, T]:
     """Keep what ``function`` returns; its arguments are plain: numbers, texts, lists of them, frozen dataclasses.
 
-    It is computed on one thread, so that it has the same bytes whatever the environment says about threads.
+    Its products run on one thread, so that it has the same bytes whatever the environment says about threads.
     """
-    signature, on_one_thread = inspect.signature(function), one_thread_per_process()(function)
+    signature, on_one_thread = inspect.signature(function), threadpool_limits.wrap(limits=1)(function)
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
 
     @functools.wraps(function)

@@ -61,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     that the book compiles meanwhile. At the end come pages, which are many and short.
     """
     needs = [item for item in items if {"smoke_book", "browser"} & set(getattr(item, "fixturenames", ()))]
+    for item in needs:
+        item.add_marker(pytest.mark.timeout(1500))  # the whole book may be made in its setup, also on a busy machine
     rest = [item for item in items if item not in set(needs)]
     rest.sort(key=lambda item: "/build/" not in item.path.as_posix() or item.path.stem == "test_benchmarks")
     items[:] = [*needs[:1], *rest, *sorted(needs[1:], key=lambda item: item.path.stem == "test_book")]

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from parity_lib.build.claims import claims
 from parity_lib.build.results import read_table
-from parity_lib.build.workflow import contents
+from parity_lib.build.workflow import JUPYTER_BOOK, contents
 
 PAGES = contents(ROOT)
 CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")]
@@ -267,8 +267,7 @@ def test_jupyter_book_builds_the_clone_itself(tmp_path: Path) -> None:
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, tmp_path / name)
-    program = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"  # the command jupyter-book
-    build = [sys.executable, "-c", program, "build", ".", "-W", "-n", "--keep-going"]
+    build = [sys.executable, "-c", JUPYTER_BOOK, "build", ".", "-W", "-n", "--keep-going"]
     done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert all((tmp_path / f"_build/html/{name}.html").is_file() for name in PAGES)

@@ -89,7 +89,8 @@ def _prediction(ax: Axes, end: pd.Series, k: int, place: tuple[float, float]) ->
     inset.plot(end["read"], end["prediction"], "o", color=colour, ms=8, zorder=5)
     inset.set(xticks=whole, xlabel=f"k v*₁ = {end['read']:.2f}")
     inset.tick_params(labelsize=8)
-    told = f"prediction {end['prediction']:+.2f}, label {end['label']:+d}:\n{'right' if right else 'wrong'}"
+    found = f"prediction {end['prediction']:+.2f}, label {end['label']:+d}".replace("-", "−")
+    told = f"{found}:\n{'right' if right else 'wrong'}"
     ax.text(x - 0.2, y - 2.75, told, ha="center", va="center", fontsize=10, weight="bold", color=colour)
 
 

@@ -102,7 +102,7 @@ def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
         goals = np.array([bits, bits[::-1]])
         ax.plot(*goals.T, "s", mfc="none", mec=GOAL, ms=12, mew=1.8)
         found_by = sum(np.abs(goals - end).max(1).min() < 0.5 for end in ends)
-        ax.set(title=f"{name}: {found_by} of {len(ends)}", xlabel="head 1 points at", ylabel="head 2 points at",
+        ax.set(title=f"{name}: {found_by} of {len(ends)} solved", xlabel="head 1 points at", ylabel="head 2 points at",
                xticks=bits, yticks=bits, xlim=edges, ylim=edges)  # fmt: skip
         ax.grid(False)
         if spare and place % 2:

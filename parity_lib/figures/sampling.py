@@ -35,7 +35,7 @@ def recovery(frame: pd.DataFrame) -> Figure:
     fig, (ax,) = style.panels(1, 2.8)
     palette = {"heads that sample": style.REPAIRED, "heads that average": style.CODE}
     names = dict(zip(("repaired", "figure2-signed"), palette, strict=True))
-    read = {True: style.short_lines("arg-max is B", 10), False: style.short_lines("arg-max is not B", 10)}
+    read = {True: style.short_lines("favourites are B", 10), False: style.short_lines("favourites are not B", 10)}
     shown = frame.assign(series=frame["recipe"].map(names), read=frame["right"].map(read))
     sns.stripplot(shown, x="perm", y="read", hue="series", order=list(read.values()), hue_order=list(palette),
                   palette=palette, dodge=True, size=2.2, alpha=0.35, jitter=0.3, legend=False, ax=ax,
@@ -51,8 +51,9 @@ def recovery(frame: pd.DataFrame) -> Figure:
 @style.drawing
 def settings(frame: pd.DataFrame) -> Figure:
     """Runs that commit in every setting of the repair, one row each; colour tells the temperature."""
+    optimisers = frame["optimiser"].map({"gd": "gradient descent", "adam": "Adam"})
     named = frame.assign(
-        setting=frame["loss"] + ", " + frame["optimiser"].map({"gd": "gradient descent", "adam": "Adam"}),
+        setting=frame["loss"].str.replace("-", "−") + ", " + optimisers,
         series="temperature " + frame["temperature"],
     )
     rows = {name: name for name in named["setting"].unique()}

@@ -196,7 +196,8 @@ def _finished(figure: Figure) -> Figure:
             ax.label_outer(remove_inner_ticks=False)
         for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
             if isinstance(axis.get_major_locator(), LogLocator) and high < 10**DECADES * low:
-                axis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter=ScalarFormatter(),
+                few = _narrow and high > 30 * low
+                axis.set(major_locator=LogLocator(subs=(1, 3) if few else (1, 2, 5)), major_formatter=ScalarFormatter(),
                          minor_locator=NullLocator())  # fmt: skip
     if labelled := [ax for ax in figure.axes if any(text.get_gid() == "series" for text in ax.texts)]:
         figure.draw_without_rendering()

@@ -130,7 +130,8 @@ def constants(found: pd.DataFrame, names: dict[str, str]) -> Figure:
     short = {key: key.replace("lemma-", "Lemma ") for key in names}
     full = short if style.is_narrow() else {key: f"{short[key]}: {text}" for key, text in names.items()}
     fig = style.curves(style.medians, worst, "smoothing", "ratio", hue="lemma", names=full, log="xy", marker="o",
-                       xlabel="smoothing b", ylabel="largest measured / stated")  # fmt: skip
+                       ticks=worst["smoothing"].unique()[::2], xlabel="smoothing b",
+                       ylabel="largest measured / stated")  # fmt: skip
     style.rule(fig.axes[0], 1, colour=style.STATED, ls="--")
     broken = sorted(short[key] for key in worst.loc[worst["ratio"] > 1, "lemma"].unique())
     word = f"{' and '.join(broken)} {'fails' if len(broken) == 1 else 'fail'} at huge smoothing, the others hold"

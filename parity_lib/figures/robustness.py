@@ -10,6 +10,7 @@ from . import style
 
 NAMES = {"theory": "the theorem's recipe", "figure2-signed": "heads that average", "repaired": "heads that sample",
          "product-head": "heads that sample"}  # fmt: skip
+KINDS = {"apart": "no neighbours", "around": "only n and 1", "close": "other neighbours"}
 BOTH = {"repaired": style.REPAIRED, "figure2-signed": style.CODE}
 TOP = 1.12  # upper edge of the axes of risk
 POWERS = {-2: "1/n²", -1.5: "n⁻¹·⁵", -1: "1/n", -0.5: "1/√n", 0: "1", 0.5: "√n", 1: "n"}
@@ -50,14 +51,13 @@ def by_distance(frame: pd.DataFrame) -> Figure:
 @style.drawing
 def soft_and_hard(frame: pd.DataFrame) -> Figure:
     """Soft solutions of Proposition 21, each a dot: the best attention that its weakest bit gets."""
-    names = {"apart": "no neighbours", "around": "only n and 1", "close": "other neighbours"}
     palette = {"arg-max is B": style.SIGNAL, "arg-max is not B": style.BLIND}
     read = frame["recovered"].map(dict(zip((True, False), palette, strict=True)))
-    kinds = [kind for kind in names if kind in set(frame["kind"])]
+    kinds = [kind for kind in KINDS if kind in set(frame["kind"])]
     fig, (ax,) = style.panels(1, 3.1, width=6.2)
     sns.stripplot(frame.assign(read=read), x="kind", y="weakest", hue="read", order=kinds, palette=palette, size=3,
                   alpha=0.6, jitter=0.32, legend=False, ax=ax)  # fmt: skip
-    ax.set_xticks(range(len(kinds)), [style.short_lines(names[kind], 10) for kind in kinds])
+    ax.set_xticks(range(len(kinds)), [style.short_lines(KINDS[kind], 10) for kind in kinds])
     style.colour_words(ax, palette)
     style.rule(ax, 0.5, colour=style.STATED)
     ax.set(xlabel="neighbours in B", ylabel="best attention on\nthe weakest bit", ylim=(0, 1.03))

@@ -80,7 +80,10 @@ def frontier(frame: pd.DataFrame) -> Figure:
     noise = frame[(frame["source"] == "weight noise") & frame["flattest"]]
     for row in noise.itertuples():
         style.say(axes[1], row.norm, row.sharpness, f"n = {row.n}", style.REPAIRED)
-    style.colour_words(axes[0], styles)
+    if style.is_narrow():
+        style.colour_words(axes[0], styles)
+    else:
+        style.colour_words(axes[1], styles, loc="center left", bbox_to_anchor=(0, 0.42))  # where no run is
     usual = frame[frame["source"] == "AdamW"].groupby("n")["sharpness"].mean()
     times = (usual / noise.set_index("n")["sharpness"]).max()
     found = f"Weight noise finds PARITY up to {times:.0f} times flatter than AdamW does"

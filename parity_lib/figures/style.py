@@ -415,7 +415,7 @@ def _spread(labels: Collection[Annotation], low: float, high: float) -> None:
 def ticks_at(axis: Axis, values: Iterable[float]) -> None:
     """Ticks at just these values, written out."""
     chosen = sorted(set(values))
-    axis.set_ticks(chosen, [f"{value:g}" for value in chosen])
+    axis.set_ticks(chosen, [written(value).removeprefix("1·") if value > 99_999 else f"{value:g}" for value in chosen])
     axis.set_minor_locator(NullLocator())
 
 
@@ -433,7 +433,7 @@ def folded(title: str, frame: pd.DataFrame) -> "HTML":
     """A table behind its title, to be opened by a reader who wants to look something up."""
     from IPython.display import HTML
 
-    table = frame.to_html(index=False, border=0, classes="table", float_format=written)
+    table = frame.to_html(index=False, border=0, classes="table", float_format=written, na_rep="–")
     return HTML(f'<details class="folded-table"><summary>{escape(title)}</summary>{table}</details>')
 
 

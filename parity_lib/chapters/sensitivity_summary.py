@@ -99,6 +99,13 @@ def sensitivity_ranks(runs: pd.DataFrame) -> dict[str, float]:
             for column in ("sharpness", "blowup", "least")}  # fmt: skip
 
 
+def sharper_than_first(flat: pd.DataFrame) -> pd.Series:
+    """By length, whether the flattest PARITY is sharper than the flattest FIRST, by two standard errors."""
+    both = flat.pivot(index="n", columns="function", values=["sharpness", "error"]).dropna()
+    sharp, error = both["sharpness"], both["error"]
+    return sharp["PARITY"] - sharp["FIRST"] > 2 * np.hypot(error["PARITY"], error["FIRST"])
+
+
 # Verdicts
 
 
@@ -107,9 +114,7 @@ def judge_sharpness(runs: pd.DataFrame, flat: pd.DataFrame) -> Verdict:
     above, grown = above_easy(runs, "sharpness"), growth(runs, "PARITY", "sharpness")
     parity = runs[runs["function"] == "PARITY"]
     lengths = parity[parity["converged"]]["n"].nunique()
-    both = flat.pivot(index="n", columns="function", values=["sharpness", "error"]).dropna()
-    sharp, error = both["sharpness"], both["error"]
-    sharper = sharp["PARITY"] - sharp["FIRST"] > 2 * np.hypot(error["PARITY"], error["FIRST"])
+    sharp, sharper = flat.pivot(index="n", columns="function", values="sharpness").dropna(), sharper_than_first(flat)
     numbers = {
         "lead_over_easy": above.to_dict(),
         "slope": str(grown),

@@ -38,6 +38,12 @@ def flat(parity, first=0.01, error=0.001):
     return pd.DataFrame([*rows, alone])
 
 
+def test_two_flattest_are_told_apart_by_two_standard_errors():
+    assert [summary.sharper_than_first(flat(parity, error=0.003)).to_dict() for parity in (0.015, 0.02)] == [
+        {8: False}, {8: True}
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "trained, noisy, verdict",
     [

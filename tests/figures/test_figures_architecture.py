@@ -21,8 +21,7 @@ def walk(prediction, label):
 @pytest.mark.parametrize(("prediction", "word"), [(1.0, "right"), (-0.5, "wrong")])
 def test_the_diagram_prints_the_numbers_of_the_model(prediction, word):
     words = " ".join(text.get_text() for text in figures.model_diagram(walk(prediction, 1)).axes[0].texts)
-    shown = f"{prediction:+.2f}".replace("-", "−")
-    assert f"prediction {shown}, label +1:\n{word}" in words
+    assert f"prediction {prediction:+.2f}, label +1:\n{word}".replace("-", "−") in words
     assert "(1, 0, 0.50, 1)" in words and "v*₁ =\n1.00" in words
 
 

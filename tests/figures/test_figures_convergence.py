@@ -95,7 +95,10 @@ DRAWN = {
         lambda: figures.melting(works(frame(k=[2], smoothing=SMOOTHINGS)).assign(melted=lambda r: ~r["solved"])),
         ["k = 2: solved without melting"],
     ),
-    "landscape": (lambda: figures.landscapes(landscape(), (3, 6)), ["b = 0.2: 1 of 2 solved", "b = 0.01: 1 of 2 solved"]),
+    "landscape": (
+        lambda: figures.landscapes(landscape(), (3, 6)),
+        ["b = 0.2: 1 of 2 solved", "b = 0.01: 1 of 2 solved"],
+    ),
     "aliases": (
         lambda: lemmas.aliases(WEIGHTS),
         ["Stuck between the bits: a third on each bit (green), two thirds beside it", "k = 3"],

@@ -32,7 +32,7 @@ def test_moving_a_slider_trains_again_and_a_wrong_value_is_explained():
     seed.value = 1
     assert heads.value != first[0] and circle.value != first[1]
     bits.value = "3, 7"
-    assert "B = [3, 7] is" in told.value
+    assert "the bits 3, 7 are" in told.value
     loss.value, temperature.value, n.value = "linear", 0.5, 9
     before = heads.value
     bits.value = "3, 12"

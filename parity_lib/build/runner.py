@@ -255,13 +255,14 @@ def _conditions(notebook: Path) -> dict[str, Any]:
     }
 
 
-def processor() -> str:
-    """The processor's name: with another one, the last digits may differ."""
+def processor(described: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's name, and its kind where one name stands for several: with another, the last digits may differ."""
     try:
-        named = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+        said = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", described.read_text("utf-8"), re.MULTILINE))
     except OSError:  # not Linux
-        named = None
-    return named[1] if named else platform.processor()
+        said = {}
+    kind = [f"{part} {said[part]}" for part in ("cpu family", "model") if part in said]
+    return ", ".join([said["model name"], *kind]) if "model name" in said else platform.processor()
 
 
 def commit_of(folder: Path) -> str | None:

@@ -2,7 +2,7 @@
 
 A chapter is compared if it ran with the parameters of the reference; with others, it is *not compared*.
 
-- On the same machine (processor, Python and versions) the same run gives the same bytes: anything else *differs*.
+- On the same machine (kind of processor, Python, versions) the same run gives the same bytes: anything else *differs*.
   Tables that are too large for the reference are compared there by their checksums.
 - On another one rounding differs, and training amplifies it. There, verdicts must be the same; a number agrees to
   :data:`TOLERANCE`, or else is *alike* to :data:`ALIKE`; rates and intervals agree if they overlap; a column of truth

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import platform
 import sys
 import time
 from pathlib import Path
@@ -25,7 +26,7 @@ from parity_lib.build.parameters import (
     read_parameters,
 )
 from parity_lib.build.results import checksum
-from parity_lib.build.runner import RunError, _clean, run_notebook
+from parity_lib.build.runner import RunError, _clean, processor, run_notebook
 
 CELL = """\
 n: int = 20  # sequence length [2..1000000]
@@ -369,3 +370,13 @@ def test_progress_is_redrawn_in_a_terminal_and_said_now_and_then_in_a_log(workin
     monkeypatch.setattr("parity_lib.build.display.EVERY", 0.1)
     with shown(working.parent, live=False):
         wait_for(lambda: "toy: theory 40%\n" in capsys.readouterr().out)
+
+
+def test_processors_of_one_name_are_told_apart_by_their_kind(tmp_path: Path) -> None:
+    described = tmp_path / "cpuinfo"
+    core = "processor\t: 0\ncpu family\t: {}\nmodel\t\t: 2\nmodel name\t: AMD EPYC\nstepping\t: 1\n\n"
+    described.write_text(2 * core.format(26))
+    assert processor(described) == "AMD EPYC, cpu family 26, model 2"
+    described.write_text(2 * core.format(25))
+    assert processor(described) == "AMD EPYC, cpu family 25, model 2"
+    assert processor(tmp_path / "nowhere") == platform.processor()

@@ -210,7 +210,7 @@ def checked(parameters: Iterable[Parameter], overrides: Mapping[str, Any]) -> di
 
 
 def check_here() -> None:
-    """Called in a notebook after its parameters cell: one sentence for a value that the cell does not allow.
+    """Called in a notebook after its parameters cell: one sentence for a value, or a name, that the cell does not allow.
 
     So papermill and JupyterLab get the refusals of the command.
     """
@@ -219,11 +219,15 @@ def check_here() -> None:
     names = get_ipython().user_ns
     line = r"([^\S\n]*|#.*|\w+[^\S\n]*:.*)"  # blank, a comment, or what declares a name: the rest read_cell judges
     cell = re.compile(rf"({line}\n)*\w+\s*:.*=.*(\n{line})*")
-    found = [source for source in names["In"] if cell.fullmatch(source.rstrip())]
+    found = [place for place, source in enumerate(names["In"]) if cell.fullmatch(source.rstrip())]
     if not found:
         raise ValueError("check_here found no parameters: run the cell that declares them, one a line, before it")
-    parameters = read_cell(found[-1])
-    checked(parameters, {p.name: names[p.name] for p in parameters})
+    parameters = read_cell(names["In"][found[-1]])
+    given = {p.name: names[p.name] for p in parameters}
+    for source in names["In"][found[-1] + 1 :]:
+        if source.startswith("# Parameters\n"):  # papermill's cell, in which a name may be none
+            given |= {name: names[name] for name in re.findall(r"^(\w+) = ", source, re.MULTILINE)}
+    checked(parameters, given)
 
 
 def parse_overrides(notebook: Path, texts: Iterable[tuple[str, str]]) -> dict[str, Any]:

@@ -317,6 +317,12 @@ def test_plain_papermill_gets_the_same_sentence(notebook: Path, tmp_path: Path, 
     shell = SimpleNamespace(user_ns={"In": ["", "import os", CELL, "# Parameters\nn = 1\n"], **defaults(CELL)})
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     check_here()
+    shell.user_ns |= {"In": [*shell.user_ns["In"][:3], '# Parameters\nsead = 1\nbits = [\n    1,\n]\n'], "sead": 1}
+    with pytest.raises(ValueError, match=r"^unknown parameter 'sead' \(did you mean"):
+        check_here()
+    shell.user_ns["In"].append(CELL)  # run again in JupyterLab: what papermill gave is gone
+    check_here()
+    del shell.user_ns["In"][3:]
     shell.user_ns["n"] = 1
     with pytest.raises(ValueError, match=r"^n must be an int in \[2\.\.1000000\], got 1$"):
         check_here()

@@ -12,6 +12,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PYTHONNOUSERSITE = 1
+# Some containers forbid it to keep compiled modules: every kernel would compile the library anew.
+unexport PYTHONDONTWRITEBYTECODE
 # The versions of what is installed, and of what builds it.
 export PIP_CONSTRAINT = constraints.txt
 export PIP_BUILD_CONSTRAINT = constraints.txt

@@ -6,12 +6,13 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-import pandas as pd
-
 from .checks import known, whole
+
+if TYPE_CHECKING:  # those who only write results need not wait for it, nor for scipy
+    import pandas as pd
 
 AS_STATED = ("holds", "narrower range", "misprint", "fails", "open")
 """What becomes of a claim as a paper states it; *open* where the trials are too few to say."""
@@ -57,7 +58,7 @@ def wilson(successes: int, trials: int) -> Rate:
     """Rate of ``successes`` in ``trials`` with its Wilson 95 % interval."""
     trials = whole(trials, "trials", 1)
     successes = whole(successes, "successes", 0, trials)
-    from scipy.stats import binomtest  # a second to import, which those who only write results need not wait for
+    from scipy.stats import binomtest
 
     interval = binomtest(successes, trials).proportion_ci(method="wilson")
     return Rate(successes, trials, float(interval.low), float(interval.high))
@@ -69,10 +70,10 @@ def rate(values: Iterable[bool]) -> Rate:
     return wilson(sum(listed), len(listed))
 
 
-def rates(frame: pd.DataFrame, by: str | list[str], success: str = "committed") -> pd.DataFrame:
+def rates(frame: "pd.DataFrame", by: str | list[str], success: str = "committed") -> "pd.DataFrame":
     """:func:`rate` of the column ``success``, one row per group, in the order in which groups first appear."""
     grouped = frame.groupby(by, sort=False, observed=True)[success]
-    found = grouped.apply(lambda values: pd.Series(asdict(rate(values))))
+    found = grouped.apply(lambda values: type(values)(asdict(rate(values))))
     return found.unstack().astype({"successes": int, "trials": int}).reset_index()
 
 
@@ -97,8 +98,10 @@ class Verdict:
         return f"{self.as_stated}: {self.instead}" if self.instead else self.as_stated
 
 
-def verdict_table(verdicts: Mapping[str, Verdict]) -> pd.DataFrame:
+def verdict_table(verdicts: Mapping[str, Verdict]) -> "pd.DataFrame":
     """Verdicts as a page shows them."""
+    import pandas as pd
+
     rows = [(claim, found.as_stated, found.instead, found.kind) for claim, found in verdicts.items()]
     return pd.DataFrame(rows, columns=["claim", "as stated", "what does hold", "evidence"])
 
@@ -146,7 +149,7 @@ class _Words(string.Formatter):
         return str(super().format_field(value, spec))
 
 
-def record(chapter: str, verdicts: Mapping[str, Verdict], **tables: pd.DataFrame) -> None:
+def record(chapter: str, verdicts: Mapping[str, Verdict], **tables: "pd.DataFrame") -> None:
     """Keep what a chapter found, in the working folder; the same run gives the same bytes: no times, no machine.
 
     ``results/<chapter>.json`` holds the verdicts by claim; ``tables/<chapter>/<name>.csv`` the frame called ``name``,

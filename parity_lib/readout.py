@@ -79,5 +79,4 @@ class FFNN1(torch.nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Inputs (..., inputs) -> predictions (...)."""
-        hidden = smoothed_relu(x @ self.beta.T + self.bias, self.smoothing)
-        return hidden @ self.alpha + self.offset
+        return smoothed_relu(x @ self.beta.T + self.bias, self.smoothing) @ self.alpha + self.offset

@@ -109,8 +109,7 @@ def fourier_series(loss: Loss, readout: ReadOut, k: int) -> Series:
     earlier, later = (float(decay[end // 2 : end].max()) for end in (MAX_FREQUENCIES // 2, MAX_FREQUENCIES))
     beyond = 5 * max(earlier, later) / points if later <= 1.2 * earlier else math.inf
     tail = size.flip(0).cumsum(0).flip(0)[1:] + beyond
-    known = MAX_FREQUENCIES + 1
-    return Series(period, label_free[:known].clone(), parity[:known].clone(), tail[:known].clone())
+    return Series(period, *(part[: MAX_FREQUENCIES + 1].clone() for part in (label_free, parity, tail)))
 
 
 @fused(sums.trigonometric_sums)

@@ -129,7 +129,7 @@ def make_checkout(root: Path) -> Checkout:
     shutil.copytree(ROOT / "parity_lib", root / "parity_lib", ignore=shutil.ignore_patterns("__pycache__"))
     for floor in ("chapters", "figures"):
         for path in (root / "parity_lib" / floor).glob("*.py"):
-            if path.name not in ("__init__.py", "store.py", "style.py", "seen.py"):
+            if path.name not in ("__init__.py", "store.py", "palette.py", "style.py", "seen.py"):
                 path.unlink()
     style = root / "parity_lib/figures/style.py"
     light = style.read_text(encoding="utf-8").replace("import seaborn as sns", SEABORN)

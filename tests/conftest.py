@@ -31,7 +31,7 @@ torch.set_num_threads(1)  # small tensors: threads only get in each other's way
 
 
 TOGETHER = re.compile(
-    r"tests/(?:build/test_benchmarks|build/test_slurm|chapters/test_certificate|chapters/test_seam)\.py"
+    r"tests/(?:build/test_benchmarks|build/test_slurm|chapters/test_certificate|chapters/test_networks|chapters/test_seam)\.py"
     r"|tests/book/test_live\.py|(?<=\[)(?:book|notebooks)/[\w/]+(?=[\]-])"
 )
 
@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def smoke_book() -> Path:
     """The folder of the book in the smoke profile, brought up to date (at no cost if it is)."""
     with FileLock(ROOT / "build" / "smoke.lock"):  # tests may run side by side
-        done = parity("book", "--profile", "smoke")
+        done = parity("book", "--profile", "smoke", "--cores", "4")  # a larger share, since so much waits for it
     assert done.returncode == 0, done.stdout + done.stderr
     return ROOT / "build" / "smoke" / "html"
 

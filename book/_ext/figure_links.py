@@ -25,7 +25,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from parity_lib.figures.style import NARROW_SVG, ON_DARK, WORDS
+from parity_lib.figures.palette import NARROW_SVG, ON_DARK, WORDS
 
 logger = logging.getLogger(__name__)
 SCALE = 1.28  # pixels of the page for a point of a figure, so that letters have one size in all of them

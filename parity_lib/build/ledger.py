@@ -12,8 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ..evidence import AS_STATED, Rate
-from ..figures.ledger import COLOURS
-from ..figures.style import written
+from ..figures.palette import VERDICTS, written
 from .claims import claims
 from .parameters import heading
 from .results import ROOT, ResultsError, as_estimate, chapters_of_the_book, find_run, read_results
@@ -94,7 +93,7 @@ def _row(row: Mapping[str, Any]) -> str:
         f'<td><a href="#claim-{row["claim"]}"><code>{row["claim"]}</code></a><br>{escape(row["place"])}</td>'
         f"<td>{escape(readable(row['statement']))}<br><small><em>Check:</em> {escape(readable(row['check']))}{looks}"
         "</small></td>"
-        f'<td><strong style="border-left:.5em solid {COLOURS[row["as_stated"]]};padding-left:.4em">'
+        f'<td><strong style="border-left:.5em solid {VERDICTS[row["as_stated"]]};padding-left:.4em">'
         f"{row['as_stated']}</strong><br>{row['kind']}</td>"
         f"<td>{escape(readable(row['instead']))}{details}</td><td>{where}</td></tr>"
     )

@@ -12,14 +12,16 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..evidence import AS_STATED, KINDS, Interval, Rate, write_whole
 from .parameters import ParameterError, shown
+
+if TYPE_CHECKING:  # a process of the build that reads no table need not wait for it
+    import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[2]
 LEDGER = "ledger"  # holds what it collected from the others, nothing of its own
@@ -82,7 +84,7 @@ def read_record(run: Path, chapter: str) -> Record:
     return _read(run / "records" / f"{chapter}.json", Record, chapter)
 
 
-def write_table(path: Path, frame: pd.DataFrame) -> None:
+def write_table(path: Path, frame: "pd.DataFrame") -> None:
     """Write a frame as CSV, whole or not at all."""
     write_whole(path, frame.to_csv(index=False, lineterminator="\n"))
 
@@ -92,8 +94,10 @@ def table_path(run: Path, chapter: str, name: str) -> Path:
     return run / "tables" / chapter / f"{name}.csv"
 
 
-def read_table(run: Path, chapter: str, name: str) -> pd.DataFrame:
+def read_table(run: Path, chapter: str, name: str) -> "pd.DataFrame":
     """A chapter's table in a run, or :class:`ResultsError`."""
+    import pandas as pd
+
     path = table_path(run, chapter, name)
     try:
         return pd.read_csv(path)

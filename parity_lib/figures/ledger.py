@@ -4,10 +4,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ..evidence import AS_STATED, KINDS
-from .style import BIT, BLIND, INK, PAPER, SIGNAL, SKY, STATED, drawing, is_narrow, panels
+from .style import INK, PAPER, VERDICTS, drawing, is_narrow, panels
 
-COLOURS = dict(zip(AS_STATED, (BIT, SIGNAL, SKY, BLIND, STATED), strict=True))
-"""Verdicts, from what holds to what is open."""
 WORDS = {
     "holds": ("holds as stated", "hold as stated"),
     "narrower range": ("holds in a\nnarrower range", "hold in a\nnarrower range"),
@@ -39,7 +37,7 @@ def overview(rows: pd.DataFrame) -> Figure:
             places = [(column + step * (i % across) - 0.35, top + 0.3 * (i // across)) for i in range(found)]
             if places:
                 x, y = zip(*places, strict=True)
-                ax.scatter(x, y, s=size, color=COLOURS[verdict], ec=PAPER)
+                ax.scatter(x, y, s=size, color=VERDICTS[verdict], ec=PAPER)
         count = (rows["as_stated"] == verdict).sum()
         ticks[top + 0.15 * (tall[verdict] - 1)] = f"{count}  {WORDS[verdict][int(count > 1)]}"
         top += 0.3 * tall[verdict] + 0.3

@@ -18,7 +18,7 @@ from checkouts import ROOT, parity
 from parity_lib.build.parameters import check_parameters
 from parity_lib.build.results import read_record, read_results, read_table
 from parity_lib.build.workflow import load_profile
-from parity_lib.figures.style import SIGNAL
+from parity_lib.figures.palette import SIGNAL
 
 CHAPTERS = list(load_profile(ROOT, "book"))
 each_chapter = pytest.mark.parametrize("name", CHAPTERS)
@@ -109,9 +109,9 @@ def test_another_colour_and_another_sentence_train_nothing(smoke_book: Path, tmp
         shutil.copyfile(ROOT / name, tmp_path / name)
     (tmp_path / "build").mkdir()
     (tmp_path / "build/store").symlink_to(ROOT / "build/store")
-    kernel, style = tmp_path / "parity_lib/build/kernel.py", tmp_path / "parity_lib/figures/style.py"
+    kernel, palette = tmp_path / "parity_lib/build/kernel.py", tmp_path / "parity_lib/figures/palette.py"
     kernel.write_text(kernel.read_text() + REFUSE)
-    style.write_text(style.read_text().replace(f'"{SIGNAL}"', '"#123456"'))
+    palette.write_text(palette.read_text().replace(f'"{SIGNAL}"', '"#123456"'))
     notebook = tmp_path / "notebooks/figure2.ipynb"
     cells = json.loads(notebook.read_text(encoding="utf-8"))
     cells["cells"][0]["source"] += ["\n\nAnother sentence."]

@@ -230,7 +230,7 @@ def test_a_chapter_reaches_the_modules_it_imports_and_theirs(checkout: Checkout)
     assert reached("1 + 1") == set()
     assert reached("from parity_lib.evidence import record") == {*init, "checks.py", "evidence.py"}
     drawn = {*init, "figures/__init__.py", "figures/alpha.py", "figures/colours.py"}
-    alpha = {*drawn, "figures/style.py", "figures/seen.py", "checks.py", "evidence.py"}
+    alpha = {*drawn, "figures/palette.py", "figures/style.py", "figures/seen.py", "checks.py", "evidence.py"}
     assert reached("import parity_lib.figures.alpha as p") == alpha
     assert reached("%matplotlib inline\nfrom parity_lib.figures import alpha") == alpha
     assert reached("def f():\n    from parity_lib.figures.colours import BLUE") == drawn - {"figures/alpha.py"}

@@ -154,7 +154,7 @@ def test_the_ledger_shows_every_claim_as_a_dot_in_its_place():
                          "kind": ["proved", "measured", "proved", "proved", ""]})  # fmt: skip
     fig = ledger.overview(rows)
     dots = {to_hex(c.get_facecolor()[0]): len(c.get_offsets()) for c in fig.axes[0].collections}
-    assert dots[ledger.COLOURS["fails"]] == 2
+    assert dots[style.VERDICTS["fails"]] == 2
     assert "2 of 5 claims hold as stated" in fig.get_suptitle().replace("\n", " ")
     words = [label.get_text() for label in fig.axes[0].get_yticklabels()]
     assert words == ["2  hold as stated", "2  fail as stated", "1  open"]

@@ -22,6 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .networks_reference import adam_step
+
 HEADS = 2
 
 
@@ -105,9 +107,6 @@ def train_steps(
     for step, rate in enumerate(rates):
         losses[step] = gradient(row + noise[step] if len(noise) else row, codes[step], y[step], n, d, slopes)
         done += 1
-        mean += (1 - 0.9) * (slopes - mean)
-        square += (1 - 0.999) * (slopes * slopes - square)
-        scale = np.sqrt(square / (1 - 0.999**done)) + 1e-8
         row *= 1 - rate * decay
-        row -= rate / (1 - 0.9**done) * mean / scale
+        row -= adam_step(mean, square, slopes, done, rate)
     return done

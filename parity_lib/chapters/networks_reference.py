@@ -37,12 +37,16 @@ def predictions(theta: Tensor, x: Tensor, neurons: int, smoothing: float = 0.0) 
     return (alpha.unsqueeze(1) @ hidden).squeeze(1) + offset
 
 
+def adam_step(mean: Array, square: Array, slope: Array, made: int, rate: float | Array, floor: float = 1e-8) -> Array:
+    """Step number ``made`` of Adam, on arrays: both averages move in place, and what is to be taken off is returned."""
+    mean[:] = 0.9 * mean + 0.1 * slope
+    square[:] = 0.999 * square + 0.001 * slope**2
+    return rate * mean / (1 - 0.9**made) / (np.sqrt(square / (1 - 0.999**made)) + floor)
+
+
 def _update(theta: Array, mean: Array, square: Array, made: int, rates: Array, gradient: Tensor) -> None:
-    """Update number ``made`` of Adam with torch's defaults, each row at its own rate, in place."""
-    slope = gradient.numpy()
-    mean += 0.1 * (slope - mean)
-    square += 0.001 * (slope**2 - square)
-    theta -= rates[:, None] / (1 - 0.9**made) * mean / (np.sqrt(square / (1 - 0.999**made)) + 1e-8)
+    """Adam with torch's defaults, each row at its own rate, in place."""
+    theta -= adam_step(mean, square, gradient.numpy(), made, rates[:, None])
 
 
 def _squared_hinge(theta: Array, x: Tensor, y: Tensor, neurons: int, smoothing: float) -> Tensor:

@@ -20,11 +20,13 @@ from ..evidence import Interval, Verdict
 from ..kernels import choose
 from ..progress import track
 from . import networks
+from .networks_reference import adam_step
 from .samples_kernels import SIGNS, fused_descend, pair_counts, slopes
 from .store import kept
 
 Array = np.ndarray
 FIRST = 64  # fewest examples at which moments are looked at
+FLOOR = 1e-30  # of Adam's denominators: a gradient of n^-k may be as small as it likes
 
 
 def code_of(n: int, size: int) -> Array:
@@ -58,21 +60,6 @@ def unit_start(k: int, size: int, generator: np.random.Generator) -> Array:
     return heads / np.linalg.norm(heads, axis=1, keepdims=True)
 
 
-class Adam:
-    """Adam on a small array, with a step size that the caller gives."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.mean, self.square, self.made = np.zeros(shape), np.zeros(shape), 0
-
-    def step(self, slope: Array, size: float) -> Array:
-        """The next step."""
-        self.made += 1
-        self.mean = 0.9 * self.mean + 0.1 * slope
-        self.square = 0.999 * self.square + 0.001 * slope**2
-        scale = np.sqrt(self.square / (1 - 0.999**self.made)) + 1e-30
-        return size * self.mean / (1 - 0.9**self.made) / scale
-
-
 def through_softmax(attention: Array, slope: Array, code: Array) -> Array:
     """The gradient in the heads (k, d), from the gradient in their attention (k, n)."""
     return (attention * (slope - (attention * slope).sum(1, keepdims=True))) @ code
@@ -91,10 +78,11 @@ def fit_moments(counts: Array, examples: int, code: Array, start: Array, updates
 
 def plain_descend(heads: Array, moments: Array, code: Array, updates: int) -> None:
     """Updates of two heads (2, d) by Adam with step size 0.3, in place; see :func:`fit_moments`."""
-    optimiser = Adam(heads.shape)
-    for _ in range(updates):
+    mean, square = np.zeros(heads.shape), np.zeros(heads.shape)
+    for made in range(1, updates + 1):
         attention = attend(heads, code)
-        heads -= optimiser.step(through_softmax(attention, -(attention[::-1] @ moments), code), 0.3)
+        slope = through_softmax(attention, -(attention[::-1] @ moments), code)
+        heads -= adam_step(mean, square, slope, made, 0.3, FLOOR)
 
 
 descend = choose(fused_descend, plain_descend)
@@ -184,7 +172,8 @@ def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, noise: f
     """
     generator = drawn_by(noise, n, k, trial, code.shape[1])
     bits = set(generator.choice(n, k, replace=False).tolist())
-    heads, optimiser = unit_start(k, code.shape[1], generator), Adam((k, code.shape[1]))
+    heads = unit_start(k, code.shape[1], generator)
+    mean, square = np.zeros_like(heads), np.zeros_like(heads)
     batch, places, named = batch_of(n, k, code.shape[1]), -(-n // 8), 0
     for made in range(1, most // batch + 1):
         x = np.frombuffer(generator.bytes(batch * places), dtype=np.uint8).reshape(batch, places)
@@ -195,7 +184,7 @@ def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, noise: f
             labels[generator.random(batch) < noise] *= -1
         attention = attend(heads, code)
         gradient = through_softmax(attention, slopes(x, labels, attention), code)
-        heads -= optimiser.step(gradient, rate / np.sqrt(made))
+        heads -= adam_step(mean, square, gradient, made, rate / np.sqrt(made), FLOOR)
         named = named + 1 if set(attend(heads, code).argmax(1).tolist()) == bits else 0
         if named == 5:
             return float((made - 4) * batch)

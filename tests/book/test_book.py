@@ -260,7 +260,7 @@ def test_the_controls_are_reached_by_keyboard(browser: Browser, smoke_book: Path
 
 
 def test_jupyter_book_builds_the_clone_itself(tmp_path: Path) -> None:
-    """What people try first: pages without outputs, no run, no warning. To write them as HTML is left to the smoke book."""
+    """What people try first: pages without outputs, no run, no warning. Writing them is left to the smoke book."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):

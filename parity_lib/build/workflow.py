@@ -211,6 +211,8 @@ def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None
         missing = [name for name in reasons if name]
         for name in missing:
             (build / "records" / f"{name}.json").unlink(missing_ok=True)
+        for kept in build.glob("records/*.json"):
+            kept.touch()  # Snakemake refuses pages that are older than they, as after a clock was set back
         (build / "html.json").unlink(missing_ok=True)
         (build / "logs" / "book.log").unlink(missing_ok=True)
 

@@ -339,8 +339,10 @@ def failures(build: Path) -> str:
 
 def _last_words(talk: str) -> list[str]:
     """What Snakemake's log says at the end: a scheduler's refusal, or else which job vanished, or else its last lines."""
-    said = re.finditer(r"[\w./-]+: (error|fatal): .+", talk, re.IGNORECASE)  # as sbatch, qsub and bsub say it
-    refused = list(dict.fromkeys(found[0].strip() for found in said))
+    said = re.findall(r"[\w./-]+: (?:error|fatal): .+", talk, re.IGNORECASE)  # as sbatch, qsub and bsub say it
+    said += re.findall(r"^\S.+(?=\n\[.+\]\nError in rule .+\n.+Error submitting)", talk, re.MULTILINE)  # or a shell
+    said += re.findall(r"Error submitting jobscript.*?\)", talk)
+    refused = list(dict.fromkeys(map(str.strip, said)))
     jobs = re.findall(r"Error in rule \S+:.*?output: \w+/([\w-]+)", talk, re.DOTALL)
     vanished = [] if "Traceback" in talk else [f"{job}: {VANISHED}" for job in dict.fromkeys(jobs)]
     return refused[:3] or vanished[:3] or talk.strip().splitlines()[-10:]

@@ -120,8 +120,9 @@ def run(
         folder = output or _own_folder(root, notebook, values)
         _check_output(root, folder)
         target = folder / notebook.name
+        for other in (folder, root / "build" / "run", *(root / "build" / "run").glob(f"{name}-*")):
+            clear_scratch(other, name)
         with locked(folder, f"{name!r} in {os.path.relpath(folder)}", name), shown(folder / "tmp"):
-            clear_scratch(folder, name)
             run_notebook(notebook, values, output=target, build=folder)
         _print(target, folder / "results" / f"{name}.json", folder / "tables" / name)
         if opening:

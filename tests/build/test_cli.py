@@ -64,8 +64,19 @@ def test_of_two_runs_at_once_one_is_refused(checkout: Checkout) -> None:
 def test_what_a_killed_run_left_goes_with_the_next_of_its_name(tmp_path: Path) -> None:
     for left in ("alpha-ab12cd_3", "alpha-beta-ab12cd_3", "alpha-more"):
         (tmp_path / "tmp" / left).mkdir(parents=True)
+    with FileLock(tmp_path / ".alphalock"):  # by a run that is alive
+        clear_scratch(tmp_path, "alpha")
+        assert len(list((tmp_path / "tmp").iterdir())) == 3
     clear_scratch(tmp_path, "alpha")
     assert sorted(path.name for path in (tmp_path / "tmp").iterdir()) == ["alpha-beta-ab12cd_3", "alpha-more"]
+
+
+def test_it_goes_whatever_the_parameters_of_the_next_run(checkout: Checkout) -> None:
+    left = [checkout.root / "build/run" / place / "tmp/alpha-ab12cd_3" for place in ("", "alpha-12345678")]
+    for folder in left:
+        folder.mkdir(parents=True)
+    assert checkout.parity("run", "alpha", "-p", "steps", "4").returncode == 0
+    assert not any(folder.exists() for folder in left)
 
 
 def test_help_does_not_wait_for_pandas() -> None:

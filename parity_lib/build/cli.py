@@ -79,12 +79,13 @@ def list_chapters() -> None:
     with _checkout() as root:
         from .parameters import heading
         from .results import printable
+        from .workflow import named
 
-        notebooks = sorted((root / "notebooks").glob("*.ipynb"))
-        width = max((len(path.stem) for path in notebooks), default=0)
-        for path in notebooks:
-            times = ", ".join(_times(root, path.stem))
-            click.echo(printable(f"{path.stem:{width}}  {heading(path)}" + (f"  ({times})" if times else "")))
+        notebooks = named((root / "notebooks").glob("*.ipynb"))
+        width = max(map(len, notebooks), default=0)
+        for name, path in notebooks.items():
+            times = ", ".join(_times(root, name))
+            click.echo(printable(f"{name:{width}}  {heading(path)}" + (f"  ({times})" if times else "")))
 
 
 @main.command(add_help_option=False)

@@ -23,8 +23,6 @@ from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..evidence import write_json
 from .display import say
 from .display import shown as progress_of
@@ -92,9 +90,14 @@ def check_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
 
 def pick(kind: str, name: str, candidates: Iterable[Path]) -> Path:
     """The file called ``name``, one of those that are there: a name is never read as a path."""
-    known = {path.stem: path for path in sorted(candidates) if path.is_file() and NAME.fullmatch(path.stem)}
+    known = named(candidates)
     require(kind, name, known)
     return known[name]
+
+
+def named(candidates: Iterable[Path]) -> dict[str, Path]:
+    """The files among them by their names, without those that are called what no name may be."""
+    return {path.stem: path for path in sorted(candidates) if path.is_file() and NAME.fullmatch(path.stem)}
 
 
 def library(root: Path, source: Path) -> list[Path]:
@@ -148,7 +151,8 @@ def pages(root: Path) -> list[Path]:
 
 def contents(root: Path) -> list[str]:
     """Every page that the table of contents names."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    with about("_toc.yml"):
+        toc = read_yaml(root / "_toc.yml")
 
     def files(entry: Any) -> Iterator[str]:
         if isinstance(entry, dict):

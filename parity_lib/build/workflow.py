@@ -254,7 +254,7 @@ def executor(cores: int, cluster: Path | None) -> list[str]:
     if find_spec("snakemake") is None:
         raise ParameterError("Snakemake is not installed, which runs the builds: pip install -c constraints.txt '.[book]'")
     if cluster is None:
-        return ["--cores", str(cores)]
+        return ["--cores", str(cores), "--profile", "none"]  # nor that of SNAKEMAKE_PROFILE, as on a cluster's front end
     if not (cluster / "config.yaml").is_file():
         raise ParameterError(f"--cluster must be a folder with Snakemake's config.yaml for a scheduler, got {cluster}")
     with about(f"{cluster / 'config.yaml'}"):
@@ -285,7 +285,8 @@ def snakemake(snakefile: Path, build: Path, where: list[str], news: Callable[[],
     here = "--cores" in where
     shutil.rmtree(build / ".snakemake", ignore_errors=True)  # its bookkeeping: what is there, is whole
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--directory", str(build)]
-    command += ["--nolock", "--drop-metadata", "--rerun-triggers", "input", "--keep-going", *where]
+    command += ["--nolock", "--drop-metadata", "--rerun-triggers", "input", "--keep-going", "--workflow-profile", "none"]
+    command += where
     environment = os.environ | variables(find_root(snakefile.parent)) | {"PARITY_LEAVE_WITH_PARENT": "1"}
     if here:  # and not on nodes with disks of their own: what a kill leaves, the next build clears
         (build / "tmp").mkdir(exist_ok=True)

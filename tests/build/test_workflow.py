@@ -141,6 +141,15 @@ def test_what_was_lost_or_altered_is_made_again(built: Checkout) -> None:
     assert built.results() == sound and reasons(built) == {}
 
 
+def test_profiles_of_snakemake_are_not_taken_unasked(built: Checkout) -> None:
+    """Neither by the environment, as on the front end of a cluster, nor from where Snakemake looks by itself."""
+    for folder in ("own", "profiles/default"):
+        built.write(f"{folder}/config.yaml", "executor: no-such\n")
+    (built.root / "build/book/html.json").unlink()
+    done = built.parity("book", SNAKEMAKE_PROFILE=str(built.root / "own"))
+    assert done.returncode == 0 and started(done.stdout) == {"book"}, done.stdout + done.stderr
+
+
 def test_a_chapter_that_is_no_python_fails_alone_is_named_and_the_old_book_is_set_aside(built: Checkout) -> None:
     notebook = built.root / "notebooks/beta.ipynb"
     sound = notebook.read_text()

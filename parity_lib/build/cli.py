@@ -238,7 +238,8 @@ def _check_output(root: Path, folder: Path) -> None:
 @main.command()
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--verbose", is_flag=True, help="List every difference.")
-def verify(folder: Path | None, verbose: bool) -> None:
+@click.option("--json", "for_program", is_flag=True, help="Every value, as JSON.")
+def verify(folder: Path | None, verbose: bool, for_program: bool) -> None:
     """Compare a run with the reference run.
 
     By default the book's run; else what lies in FOLDER, such as build/run.
@@ -246,12 +247,12 @@ def verify(folder: Path | None, verbose: bool) -> None:
     Status 0 if everything that was compared agrees, 1 if not, 2 if there is nothing to compare.
     """
     with _checkout() as root:
-        from .verify import report, status, verify
+        from .verify import as_json, report, status, verify
         from .workflow import load_profile
 
         chapters = None if folder else list(load_profile(root, PUBLISHED))
         found = verify(folder or root / "build" / PUBLISHED, root / "reference", chapters)
-        click.echo(report(found, verbose))
+        click.echo(as_json(found) if for_program else report(found, verbose))
         sys.exit(status(found))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from parity_lib import record, wilson
 from parity_lib.build.results import ResultsError, checksum, read_results
-from parity_lib.build.verify import answer, counts, report, status, verify
+from parity_lib.build.verify import answer, as_json, counts, report, status, verify
 from parity_lib.evidence import Interval, Verdict
 
 SEEDS = np.arange(64)
@@ -235,6 +235,17 @@ def test_the_report_is_short_unless_asked(write):
     assert lines[1].split() == ["one", "14", "0", "12", "0"] and lines[2].split() == ["all", "14", "0", "12", "0"]
     assert len(lines) == 3 + 1 + 10 + 2 and lines[-2:] == ["and 2 more, which --verbose lists", "12 values differ."]
     assert len(report(found, verbose=True).splitlines()) == 3 + 1 + 12 + 1
+
+
+def test_a_program_is_told_every_value(write):
+    run = write("run", risk=0.5)
+    told = json.loads(as_json(found := verify(run, run.parent / "reference")))
+    assert told["answer"] == answer(found) and told["counts"]["all"]["differs"] == 1
+    assert len(told["values"]) == len(found) == sum(told["counts"]["one"].values())
+    differ = [row for row in told["values"] if row["status"] == "differs"]
+    assert differ == [
+        {"chapter": "one", "value": "claims, fig2-left, risk", "status": "differs", "found": "0.5", "expected": "0.25"}
+    ]
 
 
 def test_a_table_too_large_for_the_reference_is_not_compared_and_said_so(write):

@@ -79,12 +79,13 @@ def list_chapters() -> None:
     with _checkout() as root:
         from .parameters import heading
         from .results import printable
+        from .workflow import named
 
-        notebooks = sorted((root / "notebooks").glob("*.ipynb"))
-        width = max((len(path.stem) for path in notebooks), default=0)
-        for path in notebooks:
-            times = ", ".join(_times(root, path.stem))
-            click.echo(printable(f"{path.stem:{width}}  {heading(path)}" + (f"  ({times})" if times else "")))
+        notebooks = named((root / "notebooks").glob("*.ipynb"))
+        width = max(map(len, notebooks), default=0)
+        for name, path in notebooks.items():
+            times = ", ".join(_times(root, name))
+            click.echo(printable(f"{name:{width}}  {heading(path)}" + (f"  ({times})" if times else "")))
 
 
 @main.command(add_help_option=False)
@@ -120,8 +121,9 @@ def run(
         folder = output or _own_folder(root, notebook, values)
         _check_output(root, folder)
         target = folder / notebook.name
+        for other in (folder, root / "build" / "run", *(root / "build" / "run").glob(f"{name}-*")):
+            clear_scratch(other, name)
         with locked(folder, f"{name!r} in {os.path.relpath(folder)}", name), shown(folder / "tmp"):
-            clear_scratch(folder, name)
             run_notebook(notebook, values, output=target, build=folder)
         _print(target, folder / "results" / f"{name}.json", folder / "tables" / name)
         if opening:
@@ -236,7 +238,8 @@ def _check_output(root: Path, folder: Path) -> None:
 @main.command()
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--verbose", is_flag=True, help="List every difference.")
-def verify(folder: Path | None, verbose: bool) -> None:
+@click.option("--json", "for_program", is_flag=True, help="Every value, as JSON.")
+def verify(folder: Path | None, verbose: bool, for_program: bool) -> None:
     """Compare a run with the reference run.
 
     By default the book's run; else what lies in FOLDER, such as build/run.
@@ -244,12 +247,12 @@ def verify(folder: Path | None, verbose: bool) -> None:
     Status 0 if everything that was compared agrees, 1 if not, 2 if there is nothing to compare.
     """
     with _checkout() as root:
-        from .verify import report, status, verify
+        from .verify import as_json, report, status, verify
         from .workflow import load_profile
 
         chapters = None if folder else list(load_profile(root, PUBLISHED))
         found = verify(folder or root / "build" / PUBLISHED, root / "reference", chapters)
-        click.echo(report(found, verbose))
+        click.echo(as_json(found) if for_program else report(found, verbose))
         sys.exit(status(found))
 
 

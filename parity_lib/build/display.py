@@ -22,8 +22,9 @@ def say(text: str) -> None:
 
 def _write(text: str, redrawn: int = 0) -> None:
     global _drawn
+    encoding = sys.stdout.encoding or "utf-8"  # of the terminal, which may have no sign for a bar
     with _writing:
-        sys.stdout.write("\x1b[F\x1b[2K" * _drawn + text)
+        sys.stdout.write("\x1b[F\x1b[2K" * _drawn + text.encode(encoding, "replace").decode(encoding))
         sys.stdout.flush()
         _drawn = redrawn
 

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -56,7 +57,7 @@ def examine(root: Path) -> Iterator[Finding]:
 
 def versions(constraints: Path) -> Finding:
     """Installed versions against the pins."""
-    pins = dict(line.split("==") for line in constraints.read_text(encoding="utf-8").split())
+    pins = dict(re.findall(r"^([\w.-]+)==([\w.!+]+)", constraints.read_text(encoding="utf-8"), re.MULTILINE))
     missing, other = [], []
     for name, pin in pins.items():
         try:

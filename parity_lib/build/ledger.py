@@ -27,12 +27,15 @@ def collect(chapters: Iterable[str], run: Path | None = None) -> pd.DataFrame:
     """A row per claim, in the order of ``book/claims.yml``, with what its chapter (if any) found.
 
     Chapters are read by name, or ``["all"]``, from a run: by default the one that the working folder belongs to, else
-    the book's or the reference.
+    the book's or the reference, which is then said.
     """
     chapters, known = list(chapters), claims()
     if chapters == ["all"]:
         chapters = chapters_of_the_book()
-    run = run or find_run(chapters)
+    if run is None:
+        run = find_run(chapters)
+        if not Path.cwd().resolve().is_relative_to(run):
+            print(f"Results of the run in {run.relative_to(ROOT)}.")
     found: dict[str, dict[str, Any]] = {}
     for chapter in chapters:
         for claim, decided in read_results(run, chapter).claims.items():

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..evidence import AS_STATED, KINDS, Interval, Rate, write_whole
 from .parameters import ParameterError, shown
@@ -50,7 +50,7 @@ class Results(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     chapter: str
     claims: dict[str, Decided]
-    tables: list[str]
+    tables: list[Annotated[str, Field(pattern=r"^[\w-]{1,100}$")]]  # names, never paths
 
 
 class Record(BaseModel):
@@ -100,7 +100,7 @@ def read_table(run: Path, chapter: str, name: str) -> "pd.DataFrame":
 
     path = table_path(run, chapter, name)
     try:
-        return pd.read_csv(path)
+        return pd.read_csv(regular(path))
     except FileNotFoundError:
         raise _missing(path) from None
     except (ValueError, OSError) as error:
@@ -145,7 +145,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 def read_yaml(path: Path) -> Any:
     """Plain values from a YAML file. Nothing in it can run code: only the safe tags of YAML are read."""
     try:
-        return _Loader(path.read_text(encoding="utf-8")).get_single_data()
+        return _Loader(regular(path).read_text(encoding="utf-8")).get_single_data()
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
         raise ParameterError(f"not YAML ({one_line(error)})") from None
 
@@ -173,7 +173,14 @@ def read_json(path: Path) -> Any:
             raise ValueError(f"numbers must be finite, got {text[:20]}")
         return int(text) if text.lstrip("-").isdigit() else value
 
-    return json.loads(path.read_text("utf-8"), parse_constant=finite, parse_float=finite, parse_int=finite)
+    return json.loads(regular(path).read_text("utf-8"), parse_constant=finite, parse_float=finite, parse_int=finite)
+
+
+def regular(path: Path) -> Path:
+    """The path itself; ``ValueError`` if it is a folder, or a pipe or device, whose reading may never end."""
+    if path.exists() and not path.is_file():
+        raise ValueError("it is no regular file")
+    return path
 
 
 def printable(text: str) -> str:
@@ -217,6 +224,6 @@ def find_run(chapters: Iterable[str], start: Path | None = None) -> Path:
 def checksum(path: Path) -> str:
     """SHA-256 of a file; empty if it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
+        return hashlib.sha256(regular(path).read_bytes()).hexdigest()
+    except (OSError, ValueError):
         return ""

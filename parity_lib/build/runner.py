@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -104,10 +104,16 @@ def _failed(error: Exception, page: Path, logs: Path) -> RunError:
 
 
 def clear_scratch(build: Path, name: str) -> None:
-    """Remove what killed runs of a chapter left in ``tmp/``; the caller holds the chapter's lock."""
-    for left in (build / "tmp").glob(f"{name}-*"):
-        if re.fullmatch(r"\w{8}", left.name.removeprefix(f"{name}-")):  # and not of a chapter called name-more
-            shutil.rmtree(left, ignore_errors=True)
+    """Remove what killed runs of a chapter left in ``tmp/``; one that is alive holds the chapter's lock."""
+    from filelock import FileLock, Timeout
+
+    mine = re.compile(rf"{re.escape(name)}-\w{{8}}")  # and not of a chapter called name-more
+    left = [path for path in (build / "tmp").glob(f"{name}-*") if mine.fullmatch(path.name)]
+    with suppress(Timeout, OSError):
+        if left:
+            with FileLock(build / f".{name}lock", timeout=0):
+                for path in left:
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 def variables(root: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ A chapter is compared if it ran with the parameters of the reference; with other
   does not tell the two apart (p above :data:`CHANCE`). Text must be the same.
 """
 
+import json
 import math
 import os
 from collections.abc import Iterable, Iterator
@@ -201,3 +202,9 @@ def report(found: pd.DataFrame, verbose: bool = False) -> str:
         what = f"a table of {row.chapter}" if row.found == "a table" else row.chapter
         lines.append(f"{what} was not compared: {row.expected}")
     return "\n".join([*lines, answer(found)])
+
+
+def as_json(found: pd.DataFrame) -> str:
+    """The comparison for a program: the answer, how many values have which status, and every value."""
+    counted = counts(found).set_index("chapter").to_dict("index")
+    return json.dumps({"answer": answer(found), "counts": counted, "values": found.to_dict("records")}, indent=1)

@@ -23,8 +23,6 @@ from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..evidence import write_json
 from .display import say
 from .display import shown as progress_of
@@ -92,9 +90,14 @@ def check_profile(root: Path, profile: str) -> dict[str, dict[str, Any]]:
 
 def pick(kind: str, name: str, candidates: Iterable[Path]) -> Path:
     """The file called ``name``, one of those that are there: a name is never read as a path."""
-    known = {path.stem: path for path in sorted(candidates) if path.is_file() and NAME.fullmatch(path.stem)}
+    known = named(candidates)
     require(kind, name, known)
     return known[name]
+
+
+def named(candidates: Iterable[Path]) -> dict[str, Path]:
+    """The files among them by their names, without those that are called what no name may be."""
+    return {path.stem: path for path in sorted(candidates) if path.is_file() and NAME.fullmatch(path.stem)}
 
 
 def library(root: Path, source: Path) -> list[Path]:
@@ -148,7 +151,8 @@ def pages(root: Path) -> list[Path]:
 
 def contents(root: Path) -> list[str]:
     """Every page that the table of contents names."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    with about("_toc.yml"):
+        toc = read_yaml(root / "_toc.yml")
 
     def files(entry: Any) -> Iterator[str]:
         if isinstance(entry, dict):
@@ -211,6 +215,8 @@ def build_book(root: Path, profile: str, cores: int, cluster: Path | None = None
         missing = [name for name in reasons if name]
         for name in missing:
             (build / "records" / f"{name}.json").unlink(missing_ok=True)
+        for kept in build.glob("records/*.json"):
+            kept.touch()  # Snakemake refuses pages that are older than they, as after a clock was set back
         (build / "html.json").unlink(missing_ok=True)
         (build / "logs" / "book.log").unlink(missing_ok=True)
 
@@ -248,7 +254,7 @@ def executor(cores: int, cluster: Path | None) -> list[str]:
     if find_spec("snakemake") is None:
         raise ParameterError("Snakemake is not installed, which runs the builds: pip install -c constraints.txt '.[book]'")
     if cluster is None:
-        return ["--cores", str(cores)]
+        return ["--cores", str(cores), "--profile", "none"]  # nor that of SNAKEMAKE_PROFILE, as on a cluster's front end
     if not (cluster / "config.yaml").is_file():
         raise ParameterError(f"--cluster must be a folder with Snakemake's config.yaml for a scheduler, got {cluster}")
     with about(f"{cluster / 'config.yaml'}"):
@@ -279,7 +285,8 @@ def snakemake(snakefile: Path, build: Path, where: list[str], news: Callable[[],
     here = "--cores" in where
     shutil.rmtree(build / ".snakemake", ignore_errors=True)  # its bookkeeping: what is there, is whole
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--directory", str(build)]
-    command += ["--nolock", "--drop-metadata", "--rerun-triggers", "input", "--keep-going", *where]
+    command += ["--nolock", "--drop-metadata", "--rerun-triggers", "input", "--keep-going", "--workflow-profile", "none"]
+    command += where
     environment = os.environ | variables(find_root(snakefile.parent)) | {"PARITY_LEAVE_WITH_PARENT": "1"}
     if here:  # and not on nodes with disks of their own: what a kill leaves, the next build clears
         (build / "tmp").mkdir(exist_ok=True)
@@ -337,8 +344,10 @@ def failures(build: Path) -> str:
 
 def _last_words(talk: str) -> list[str]:
     """What Snakemake's log says at the end: a scheduler's refusal, or else which job vanished, or else its last lines."""
-    said = re.finditer(r"[\w./-]+: (error|fatal): .+", talk, re.IGNORECASE)  # as sbatch, qsub and bsub say it
-    refused = list(dict.fromkeys(found[0].strip() for found in said))
+    said = re.findall(r"[\w./-]+: (?:error|fatal): .+", talk, re.IGNORECASE)  # as sbatch, qsub and bsub say it
+    said += re.findall(r"^\S.+(?=\n\[.+\]\nError in rule .+\n.+Error submitting)", talk, re.MULTILINE)  # or a shell
+    said += re.findall(r"Error submitting jobscript.*?\)", talk)
+    refused = list(dict.fromkeys(map(str.strip, said)))
     jobs = re.findall(r"Error in rule \S+:.*?output: \w+/([\w-]+)", talk, re.DOTALL)
     vanished = [] if "Traceback" in talk else [f"{job}: {VANISHED}" for job in dict.fromkeys(jobs)]
     return refused[:3] or vanished[:3] or talk.strip().splitlines()[-10:]

@@ -33,6 +33,8 @@ def load(path: Path) -> Recipe:
     The file defines ``RECIPE``, a :class:`parity_lib.recipes.Recipe`; or a function ``loss(label, prediction)``, a
     read-out ``head(s, k)``, or both, which then take the places of those of ``figure2-signed``, under the file's name.
     """
+    if path.is_fifo() or path.is_char_device():
+        raise RecipeError(f"{path} must be a file, not a pipe or a device")  # whose reading may never end
     try:
         source = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -38,6 +38,8 @@ def test_list_names_every_chapter_with_its_title_and_time(checkout: Checkout) ->
     record = {"chapter": "beta", "parameters": {}, "seconds": 12.3, "commit": None, "date": "2026-01-01"}
     checkout.write("build/book/records/beta.json", json.dumps(record))
     checkout.write("build/slow/records/beta.json", "{")
+    checkout.write("notebooks/c++.ipynb", "{")  # which no name may be
+    os.mkfifo(checkout.root / "notebooks/pipe.ipynb")
     assert said(checkout, "list").splitlines() == ["alpha  Alpha, the first", "beta   Beta  (book 12 s)"]
 
 
@@ -64,8 +66,19 @@ def test_of_two_runs_at_once_one_is_refused(checkout: Checkout) -> None:
 def test_what_a_killed_run_left_goes_with_the_next_of_its_name(tmp_path: Path) -> None:
     for left in ("alpha-ab12cd_3", "alpha-beta-ab12cd_3", "alpha-more"):
         (tmp_path / "tmp" / left).mkdir(parents=True)
+    with FileLock(tmp_path / ".alphalock"):  # by a run that is alive
+        clear_scratch(tmp_path, "alpha")
+        assert len(list((tmp_path / "tmp").iterdir())) == 3
     clear_scratch(tmp_path, "alpha")
     assert sorted(path.name for path in (tmp_path / "tmp").iterdir()) == ["alpha-beta-ab12cd_3", "alpha-more"]
+
+
+def test_it_goes_whatever_the_parameters_of_the_next_run(checkout: Checkout) -> None:
+    left = [checkout.root / "build/run" / place / "tmp/alpha-ab12cd_3" for place in ("", "alpha-12345678")]
+    for folder in left:
+        folder.mkdir(parents=True)
+    assert checkout.parity("run", "alpha", "-p", "steps", "4").returncode == 0
+    assert not any(folder.exists() for folder in left)
 
 
 def test_help_does_not_wait_for_pandas() -> None:
@@ -138,6 +151,12 @@ def test_the_whole_profile_is_checked_before_anything_runs(
     assert done.stderr.startswith("error: profile book: ") and sentence in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert files(checkout.root) == before
+
+
+def test_a_table_of_contents_that_cannot_be_read_is_one_sentence(checkout: Checkout) -> None:
+    checkout.write("_toc.yml", "root: [\n")
+    sentence = said(checkout, "book", "--dry-run", status=2)
+    assert sentence.startswith("error: profile book: _toc.yml: not YAML (") and len(sentence.splitlines()) == 1
 
 
 def test_a_failure_in_a_notebook_ends_with_status_1_and_says_where_to_look(
@@ -238,7 +257,7 @@ def test_the_doctor_has_a_line_for_everything_and_says_what_to_do(built: Checkou
 
 def test_the_doctor_sees_other_versions_and_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pins = tmp_path / "constraints.txt"
-    pins.write_text("click==0.1\nno-such-package==1\ntorch==2.13.0\n")
+    pins.write_text("# mine\nclick==0.1  # old\nno-such-package==1\ntorch==2.13.0\n")
     found = doctor.versions(pins)
     assert "1 not installed and 1 not as pinned of 3, such as click" in found.found and not found.bad
     pins.write_text("snakemake==9.27.1\njupyter-book==0\n")

@@ -91,6 +91,13 @@ def test_what_the_scheduler_said_is_what_the_user_reads(tmp_path: Path) -> None:
     (logs / "snakemake.log").write_text(talk)
     said, where = failures(tmp_path).splitlines()
     assert said == refusal and where.startswith("the build stopped; see ")
+    error = "[Thu Nov 19]\nError in rule chapter_beta:\n    message: Error submitting jobscript (exit code 127):\n"
+    lost = "/bin/sh: 1: qsub: not found"
+    (logs / "snakemake.log").write_text(f"    jobid: 2\n{lost}\n{error}    output: records/beta.json\nExiting\n")
+    refused = "Error submitting jobscript (exit code 127)"
+    assert failures(tmp_path).splitlines()[:-1] == [lost, refused]
+    (logs / "snakemake.log").write_text(f"    jobid: 2\n{error}    output: records/beta.json\nExiting\n")
+    assert failures(tmp_path).splitlines()[:-1] == [refused]
 
 
 def test_a_job_that_was_killed_is_named_with_what_is_likely(tmp_path: Path) -> None:

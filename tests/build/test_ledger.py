@@ -36,6 +36,14 @@ def test_every_claim_has_a_row_and_what_no_chapter_decides_is_open(run):
     assert count(rows) == {"holds": 1, "misprint": 1, "fails": 1, "open": len(claims()) - 3}
 
 
+def test_the_run_is_named_where_it_is_not_the_reader_s_own(run, monkeypatch, capsys):
+    (run / "tmp").mkdir()
+    monkeypatch.chdir(run / "tmp")  # as in the book's own build
+    assert list(collect(["one"])["claim"]) == list(claims()) and capsys.readouterr().out == ""
+    collect(["architecture"])
+    assert capsys.readouterr().out in (f"Results of the run in {place}.\n" for place in ("build/book", "reference"))
+
+
 def test_the_headline_has_three_numbers_and_says_in_words_what_became_of_our_own(run):
     ours = {name: Verdict("holds", "proved", {}) for name, claim in claims().items() if claim.ours}
     papers = [name for name, claim in claims().items() if not claim.ours]

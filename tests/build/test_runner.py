@@ -265,6 +265,9 @@ def test_a_line_is_one_write_even_unbuffered(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(Pipe(), write_through=True))  # as PYTHONUNBUFFERED=1 has it
     say("toy: started")
     assert writes == [b"toy: started\n"]
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(Pipe(), encoding="latin-1", write_through=True))
+    say("█· é")  # a terminal without a sign for a bar
+    assert writes[1:] == ["?· é\n".encode("latin-1")]
 
 
 def test_large_figures_are_cleaned_in_no_time(tmp_path: Path) -> None:

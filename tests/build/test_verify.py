@@ -1,6 +1,7 @@
 """A run is held to the reference value by value: to the byte on the same machine, within tolerances on another."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from parity_lib import record, wilson
 from parity_lib.build.results import ResultsError, checksum, read_results
-from parity_lib.build.verify import answer, counts, report, status, verify
+from parity_lib.build.verify import answer, as_json, counts, report, status, verify
 from parity_lib.evidence import Interval, Verdict
 
 SEEDS = np.arange(64)
@@ -133,6 +134,8 @@ DEEP = '{"chapter": "one", "tables": [], "claims": ' + 100_000 * "[" + 100_000 *
         ("{}", "chapter: Field required"),
         (EMPTY.replace("one", "two"), "one.json is of 'two'"),
         (EMPTY.replace("[]", '["x"]'), r"there is no .*tables/one/x\.csv"),
+        (EMPTY.replace("[]", '["../x"]'), "tables, 0: String should match pattern"),
+        (EMPTY.replace("[]", '["\\u001b[2J"]'), r"tables, 0: String .* got '\\x1b\[2J'"),
         (EMPTY.replace("[]", "NaN"), "numbers must be finite, got NaN"),
         (EMPTY.replace("[]", "1e400"), "numbers must be finite, got 1e400"),
         (EMPTY.replace("[]", "1" + 400 * "0"), "numbers must be finite|int too large"),
@@ -148,6 +151,16 @@ def test_hostile_results_are_refused_in_one_sentence(write, text, sentence):
     with pytest.raises(ResultsError, match=sentence) as refusal:
         verify(run, run.parent / "reference")
     assert str(refusal.value).isprintable() and len(str(refusal.value)) < 500
+
+
+@pytest.mark.parametrize("place", ["results/one.json", "records/one.json", "tables/one/success.csv"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_is_refused_and_not_waited_for(write, place, make):
+    run = write("run")
+    (run / place).unlink()
+    make(run / place)
+    with pytest.raises(ResultsError, match=rf"{place} is not readable as (JSON|CSV) \(it is no regular file\)$"):
+        verify(run, run.parent / "reference")
 
 
 def test_numbers_nested_too_deeply_are_refused_in_one_sentence(write, monkeypatch):
@@ -173,13 +186,12 @@ def test_escape_sequences_in_names_do_not_reach_the_terminal(write):
     run, reference = write("run", parameters={evil: 1}), write("reference", parameters={"n": 1})
     told = report(verify(run, reference))
     assert "\x1b" not in told and r"one was not compared: other \x1b]0" in told
-    for folder in (write("run"), write("reference")):  # a chapter, a file and a table of that name
+    for folder in (write("run"), write("reference")):  # a chapter and a file of that name
         for kind in ("results", "records"):
             content = json.loads((folder / kind / "one.json").read_text()) | {"chapter": evil}
-            content |= {"tables": [evil]} if kind == "results" else {}
             (folder / kind / f"{evil}.json").write_text(json.dumps(content))
-        (folder / "tables" / evil).mkdir()
-    (run / "tables" / evil / f"{evil}.csv").write_text("a\n1\n")
+    (run / "tables" / evil).mkdir()
+    (run / "tables" / evil / "success.csv").write_text("a\n1\n")
     assert "\x1b" not in report(verify(run, reference), verbose=True)
     (run / "results" / f"{evil}.json").write_text("{")
     with pytest.raises(ResultsError) as refusal:
@@ -223,6 +235,17 @@ def test_the_report_is_short_unless_asked(write):
     assert lines[1].split() == ["one", "14", "0", "12", "0"] and lines[2].split() == ["all", "14", "0", "12", "0"]
     assert len(lines) == 3 + 1 + 10 + 2 and lines[-2:] == ["and 2 more, which --verbose lists", "12 values differ."]
     assert len(report(found, verbose=True).splitlines()) == 3 + 1 + 12 + 1
+
+
+def test_a_program_is_told_every_value(write):
+    run = write("run", risk=0.5)
+    told = json.loads(as_json(found := verify(run, run.parent / "reference")))
+    assert told["answer"] == answer(found) and told["counts"]["all"]["differs"] == 1
+    assert len(told["values"]) == len(found) == sum(told["counts"]["one"].values())
+    differ = [row for row in told["values"] if row["status"] == "differs"]
+    assert differ == [
+        {"chapter": "one", "value": "claims, fig2-left, risk", "status": "differs", "found": "0.5", "expected": "0.25"}
+    ]
 
 
 def test_a_table_too_large_for_the_reference_is_not_compared_and_said_so(write):

@@ -134,10 +134,20 @@ def test_what_was_lost_or_altered_is_made_again(built: Checkout) -> None:
     (build / "html/notebooks/alpha.html").unlink()
     (build / ".snakemake/metadata").mkdir(parents=True, exist_ok=True)
     (build / ".snakemake/metadata/x").write_bytes(os.urandom(64))
+    os.utime(build / "records/alpha.json", (4e9, 4e9))  # the clock was set back
     done = built.parity("book")
     assert done.returncode == 0, done.stdout + done.stderr
     assert started(done.stdout) == {"beta", "book"}
     assert built.results() == sound and reasons(built) == {}
+
+
+def test_profiles_of_snakemake_are_not_taken_unasked(built: Checkout) -> None:
+    """Neither by the environment, as on the front end of a cluster, nor from where Snakemake looks by itself."""
+    for folder in ("own", "profiles/default"):
+        built.write(f"{folder}/config.yaml", "executor: no-such\n")
+    (built.root / "build/book/html.json").unlink()
+    done = built.parity("book", SNAKEMAKE_PROFILE=str(built.root / "own"))
+    assert done.returncode == 0 and started(done.stdout) == {"book"}, done.stdout + done.stderr
 
 
 def test_a_chapter_that_is_no_python_fails_alone_is_named_and_the_old_book_is_set_aside(built: Checkout) -> None:

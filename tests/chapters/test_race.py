@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -86,7 +87,11 @@ def test_what_is_no_recipe_is_refused_in_one_sentence(tmp_path: Path, text: str,
 
 def test_what_cannot_be_read_is_refused_too(tmp_path: Path) -> None:
     (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
-    for name, sentence in (("nowhere.py", "No such file"), (".", "Is a directory"), ("binary.py", "it is not text")):
+    os.mkfifo(tmp_path / "pipe.py")
+    for name, sentence in (
+        ("nowhere.py", "No such file"), (".", "Is a directory"), ("binary.py", "it is not text"),
+        ("pipe.py", "must be a file, not a pipe"), ("/dev/zero", "must be a file, not a pipe or a device"),
+    ):  # fmt: skip
         with pytest.raises(race.RecipeError, match=sentence):
             race.load(tmp_path / name)
     with pytest.raises(ValueError, match="unknown recipe 'theorie'; known: theory"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -55,17 +56,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Together:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One test begins with the smoke book, and those that wait for it come last: meanwhile the others have a core.
+    """One test begins with the smoke book, and those that wait for it come late: meanwhile the others have a core.
 
-    Of the others the builds come first, since they wait for processes more than they compute; the benchmarks call loops
-    that the book compiles meanwhile. At the end come pages, which are many and short.
+    Of the others the builds come first, since they wait for processes more than they compute. Then pages, which wait
+    for their browser, and what computes take turns; the benchmarks call loops that the book compiles meanwhile.
     """
     needs = [item for item in items if {"smoke_book", "browser"} & set(getattr(item, "fixturenames", ()))]
     for item in needs:
         item.add_marker(pytest.mark.timeout(1500))  # the whole book may be made in its setup, also on a busy machine
     rest = [item for item in items if item not in set(needs)]
-    rest.sort(key=lambda item: "/build/" not in item.path.as_posix() or item.path.stem == "test_benchmarks")
-    items[:] = [*needs[:1], *rest, *sorted(needs[1:], key=lambda item: item.path.stem == "test_book")]
+    builds = [item for item in rest if "/build/" in item.path.as_posix() and item.path.stem != "test_benchmarks"]
+    parts = needs[1:], [item for item in rest if item not in set(builds)]
+    turns = {id(item): place / len(part) for part in parts for place, item in enumerate(part)}
+    items[:] = [*needs[:1], *builds, *sorted(itertools.chain(*parts), key=lambda item: turns[id(item)])]
 
 
 @pytest.fixture(scope="session")

@@ -343,7 +343,7 @@ function describe(run, settled) {
   if (spread.length) {
     const most = Math.max(...spread.map(i => read[i].share));
     const are = spread.length > 1 ? "are" : "is";
-    said.push(`${capital(heads(spread))} ${are} spread out, with at most ${two(most)} on one position.`);
+    said.push(`${capital(heads(spread))} ${are} undecided, with at most ${two(most)} on one position.`);
   }
   const torn = read.findIndex(r => r.between);
   if (hard && torn < 0) said.push("Their best positions are already the bits of B: hard attention would succeed.");
@@ -819,7 +819,7 @@ function markup(id) {
 <figure class="live-circle">
 <svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>${tip("labelFree")}${tip("parity")}</defs></svg>
 <svg class="positions" viewBox="-150 -150 300 300" role="group" aria-label="Circle of positions. Every position is a check box: checked positions are the bits of B."></svg>
-<figcaption>Arrows are heads, as long as the attention on their best position. Dots take the colour of the attention they get; green rings are the bits <em>B</em>. Thin arrows pull on the heads: <span class="swatch labelFree">label-free</span> and <span class="swatch parity">parity</span> force, the longest drawn at full length.</figcaption>
+<figcaption>Arrows are heads, the longer the more attention their best position gets. Dots take the colour of the attention they get; green rings are the bits <em>B</em>. Thin arrows pull on the heads: <span class="swatch labelFree">label-free</span> and <span class="swatch parity">parity</span> force, the longest drawn at full length.</figcaption>
 </figure>
 <form aria-label="Setting">
 ${field("n", "positions n", number(6, 40, 1, "numeric"), link("architecture.html", "the model", "positions: chapter The model"))}

@@ -19,6 +19,7 @@ class Claim:
     check : what decides it.
     figure : the name of the figure that shows it (or the section, where it is a table), on its chapter's page.
     ours : whether it is a statement of this book, not of a paper.
+    late : whether the check was written or changed after results were seen; it then says so itself.
     """
 
     place: str
@@ -26,6 +27,7 @@ class Claim:
     check: str
     figure: str
     ours: bool = False
+    late: bool = False
 
 
 @cache

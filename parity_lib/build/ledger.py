@@ -66,7 +66,7 @@ def headline(rows: pd.DataFrame) -> str:
         parts.append(f"{share} under a condition or a correction that is named")
     parts.append(f"{fails} fail{'s' * (fails == 1)}")
     parts += ["the rest is open"] if counted["open"] else []
-    found = f"Of {len(papers)} claims {', '.join(parts[:-1])}, and {parts[-1]}."
+    found = f"Of the papers' {len(papers)} claims {', '.join(parts[:-1])}, and {parts[-1]}."
     if ours.empty:
         return found
     return f"{found} {'All' if (ours == 'holds').all() else 'Not all'} statements of our own hold."
@@ -88,7 +88,7 @@ def table(rows: pd.DataFrame) -> str:
 def _row(row: Mapping[str, Any]) -> str:
     chapter = row["chapter"]
     where = f'<a href="{chapter}.html#{row["figure"]}">{escape(title(chapter))}</a>' if chapter else "no chapter"
-    looks = f" {AFTER_LOOKS}" if row["kind"] == "measured" else ""
+    looks = f" {AFTER_LOOKS}" if row["kind"] == "measured" and not row["late"] else ""
     numbers = "".join(f"<li>{escape(readable(line))}</li>" for line in lines(row["numbers"]))
     details = f"<details><summary>numbers</summary><ul>{numbers}</ul></details>" if numbers else ""
     return (

@@ -51,7 +51,9 @@ def verdicts(run: Path) -> str:
     table = table.reindex(index=[*chapters_of_the_book(), ""], columns=list(count(found)), fill_value=0)
     table = table[table.sum(axis=1) > 0]
     table.index = [f"[](../notebooks/{name}.ipynb)" if name else "decided by no chapter" for name in table.index]
-    table.loc["[all, row by row](../notebooks/ledger.ipynb)"] = table.sum()
+    decided = pd.crosstab(found["ours"], found["as_stated"]).reindex(index=[False, True], columns=table.columns, fill_value=0)
+    table.loc["[the papers' claims, row by row](../notebooks/ledger.ipynb)"] = decided.loc[False]
+    table.loc["our own statements"] = decided.loc[True]
     return markdown(table.replace(0, "").rename_axis("chapter").reset_index())
 
 

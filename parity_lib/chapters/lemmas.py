@@ -460,7 +460,7 @@ def judge_constant(found: pd.DataFrame, lemma: str) -> Verdict:
         return Verdict("fails", "measured", numbers)
     always = rows.groupby("k")["proved"].all()
     limited = {int(k): Theorem5(int(k), int(k), 1.0, 1.0).smoothing_limit for k in always.index[~always]}
-    limits = [f"up to {float(f'{limit:.2g}'):.0f} (k = {k})" for k, limit in limited.items()]
+    limits = [f"up to {_below(limit)} (k = {k})" for k, limit in limited.items()]
     limits += [f"of any size (k = {', '.join(map(str, always.index[always]))})"] if always.any() else []
     false = ", ".join(map(str, sorted(exceeded["k"].unique())))
     least = exceeded.loc[exceeded["smoothing"].idxmin()]
@@ -494,6 +494,12 @@ def judge_brackets(found: pd.DataFrame) -> Verdict:
     return Verdict("open", "exact", numbers)
 
 
+def _below(limit: float) -> int:
+    """The largest number of two digits that is not above a limit: what is proved must not be rounded up."""
+    unit = 10 ** max(0, math.floor(math.log10(limit)) - 1)
+    return math.floor(limit / unit) * unit
+
+
 def judge_zero_input(found: pd.DataFrame) -> Verdict:
     """Lemma 19, from :func:`zero_input`."""
     odd, even = found[found["k"] % 2 == 1], found[found["k"] % 2 == 0]
@@ -503,7 +509,7 @@ def judge_zero_input(found: pd.DataFrame) -> Verdict:
         return Verdict("holds", "exact", numbers)
     if even["true"].all():
         return Verdict("narrower range", "proved", numbers, "for even k, where both sides are 0; for odd k and b > 0 "
-                       "the losses are positive and no gradient is")  # fmt: skip
+                       "the input 0...0 has a loss and no gradient")  # fmt: skip
     return Verdict("fails", "exact", numbers)
 
 

@@ -4,7 +4,7 @@ import pandas as pd
 import torch
 
 from ..recipes import Recipe, budget
-from ..risk import SeriesRisk
+from ..risk import SeriesRisk, aligned_hard_risk
 from ..training import Run, risk_of
 
 PERMANENT = "-log of the permanent"
@@ -70,4 +70,7 @@ def outcome(run: Run) -> str:
     found = "found" if run.committed.all() else "found by arg-max only" if run.recovered.all() else "not found"
     start, end = run.risk[[0, -1], 0].tolist()
     told = f"In {run.recipe.updates} updates the {minimised(run.recipe)} goes from {start:.3g} to {end:.3g}"
+    if run.recipe.head == "zigzag":
+        best = aligned_hard_risk(run.task.k, run.recipe.smoothing, run.recipe.loss)
+        told += f" (heads exactly on the bits have {best:.3g})"
     return f"{told}; the bits {', '.join(map(str, run.task.bits))} are {found}."

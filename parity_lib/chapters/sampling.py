@@ -256,12 +256,15 @@ def one_bit_landscape(n: int, bit: int, smoothing: float, reach: float, points: 
 
 @kept
 def resting_places(n: int, bit: int, smoothing: float, reach: float, starts: int) -> pd.DataFrame:
-    """Local minima of :func:`one_bit_landscape`: where BFGS from random starts comes to rest, each place once.
+    """Local minima of :func:`one_bit_landscape`: where BFGS comes to rest, from random starts and their mirror images.
+
+    The risk is the same above and below the line to a bit at a quarter of the circle, so its minima come in pairs.
 
     Columns: ``risk_of`` (``averaging`` or ``sampling``), ``x``, ``y``, ``risk``, ``least`` (the least eigenvalue of the
     Hessian there, by differences of gradients). Runs that leave the disc of radius ``reach`` rest at no finite place.
     """
-    first = reach / 2 * np.random.default_rng(0).normal(size=(starts, 2))
+    drawn = reach / 2 * np.random.default_rng(0).normal(size=(starts, 2))
+    first = np.concatenate([drawn, drawn * [1, -1]])
     found = []
     for name, risk in one_bit_risks(n, bit, smoothing).items():
 
@@ -278,6 +281,12 @@ def resting_places(n: int, bit: int, smoothing: float, reach: float, starts: int
                 found.append((name, *end.round(1), pull(end)[0], least))
     frame = pd.DataFrame(found, columns=["risk_of", "x", "y", "risk", "least"])
     return frame.drop_duplicates(["risk_of", "x", "y"], ignore_index=True)
+
+
+def mirrored(places: pd.DataFrame) -> bool:
+    """Whether every place of :func:`resting_places` has its mirror image among them, so that none was missed there."""
+    found = {(x, abs(y), np.sign(y)) for x, y in zip(places["x"], places["y"], strict=True)}
+    return {(x, y, -sign) for x, y, sign in found} == found
 
 
 # The third: recovery

@@ -161,10 +161,13 @@ def judge_average(runs: pd.DataFrame, budget: int) -> Verdict:
         return Verdict("holds", "measured", numbers)
     if not climbs:
         return Verdict("fails", "measured", numbers)
-    said = {"steps": "the steps to learn climb", "sharpness": "sharpness climbs"}
-    instead = " and ".join(said[name] for name in climbs) + " with k, but not to the end: "
-    instead += f"most steps at k = {_listed(hardest)}, sharpest at k = {_listed(sharpest)} of {n}."
-    return Verdict("narrower range", "measured", numbers, instead[0].upper() + instead[1:])
+    said = {
+        "sharpness": "sharpness climbs with k" + (" to the end" if sharpest == [n] else ", but not to the end"),
+        "steps": "the steps to learn climb with k" + (" to the end" if hardest == [n] else ", but not to the end"),
+    }
+    instead = "; ".join(said[name] for name in sorted(climbs))
+    instead += "" if "steps" in climbs else f"; the steps to learn do not: fewer at k = {n} than before"
+    return Verdict("narrower range", "measured", numbers, f"{instead[0].upper()}{instead[1:]}.")
 
 
 def judge_tradeoff(runs: pd.DataFrame) -> Verdict:

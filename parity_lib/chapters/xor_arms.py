@@ -413,13 +413,13 @@ def samples_needed(
 
 
 def from_then_on(marks: Sequence[bool], counts: Sequence[int]) -> float:
-    """Least count from which on the marks stay true; inf if they end false."""
+    """Least count from which on the marks stay true, for two looks at least; inf if they do not."""
     least = math.inf
     for mark, count in zip(reversed(marks), reversed(counts), strict=True):
         if not mark:
             break
         least = float(count)
-    return least
+    return least if least < counts[-1] else math.inf
 
 
 def reached(samples: pd.DataFrame, arm: str, column: str, embedding: str = "characters") -> Rate:
@@ -637,8 +637,8 @@ def judge_samples(samples: pd.DataFrame, proved: pd.DataFrame) -> Verdict:
     steady = len(finite) == len(multiple) and finite.max() <= 2 and finite.max() <= 3 * finite.min()
     if steady and promise.max() <= 2 and recovered.low > 0.5 and solved.low > 0.5:
         said = (
-            "one step on 2 pi (d^2/m) ln d samples: finding the pair is proved at up to twice that, a loss near 0 on "
-            "every input is measured, for two heads from a random start"
+            "one step on 2 pi (d^2/m) ln d samples: finding the pair is proved, with probability one half, at up to "
+            "twice that, a loss near 0 on every input is measured, for two heads from a random start"
         )
         return Verdict("narrower range", "measured", numbers, said)  # the weaker of the two halves
     return Verdict("open", "measured", numbers, "our step does not show it, the paper's may")

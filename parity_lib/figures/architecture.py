@@ -37,7 +37,7 @@ def model_diagram(walk: pd.DataFrame) -> Figure:
     for y, colour, (_, frame) in zip(rows, islice(cycle(style.HEADS), heads), walk.groupby("head"), strict=True):
         _head(ax, frame, (0.9 if small else 3.35), (head, y), (mean - 0.62, middle), colour)
     first = walk.assign(part=walk["attention"] * walk["x"]).groupby("head")["part"].sum().mean()
-    _box(ax, mean, middle, 1.2, 0.8, f"v*₁ =\n{first:.2f}", style.STATED)
+    _box(ax, mean, middle, 1.2, 0.8, f"mean\n{first:.2f}", style.STATED)
     end, start = ((3.0, -0.1), (mean, middle - 0.45)) if small else ((8.0, middle), (mean + 0.62, middle))
     ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": style.STATED, "lw": 1.4})
     _prediction(ax, walk.iloc[0], heads, (2.9, -1.9) if small else (9.7, middle))
@@ -72,7 +72,7 @@ def _head(ax: Axes, frame: pd.DataFrame, left: float, place: tuple[float, float]
             ax.text(left + 0.3 * (right - left), start + 0.3 * (y - start), f"{weight:.2f}", color=colour, fontsize=8,
                     ha="center", va="center", bbox=paper)  # fmt: skip
     read = (frame["attention"] * frame["x"]).sum()
-    _box(ax, x, y, 1.24, 0.7, f"head {frame['head'].iloc[0]}\nv₁ = {read:.2f}", colour, size=8.5)
+    _box(ax, x, y, 1.24, 0.7, f"head {frame['head'].iloc[0]}\nreads {read:.2f}", colour, size=8.5)
     ax.annotate("", mean, (x + 0.64, y), arrowprops={"arrowstyle": "->", "color": colour, "lw": 1.2})
 
 
@@ -87,7 +87,7 @@ def _prediction(ax: Axes, end: pd.Series, k: int, place: tuple[float, float]) ->
     right = end["prediction"] * end["label"] > 0
     colour = style.SIGNAL if right else style.BLIND
     inset.plot(end["read"], end["prediction"], "o", color=colour, ms=8, zorder=5)
-    inset.set(xticks=whole, xlabel=f"k v*₁ = {end['read']:.2f}")
+    inset.set(xticks=whole, xlabel=f"sum S = {end['read']:.2f}")
     inset.tick_params(labelsize=8)
     found = f"prediction {end['prediction']:+.2f}, label {end['label']:+d}".replace("-", "−")
     told = f"{found}:\n{'right' if right else 'wrong'}"
@@ -103,7 +103,7 @@ def zigzag_curves(curves: pd.DataFrame) -> Figure:
                        ticks=whole, height=3.0, xlabel="sum of the bits that the heads read")  # fmt: skip
     fig.axes[0].plot(whole, (-1.0) ** whole, "o", color=style.INK, ms=7, zorder=5)
     largest = curves.loc[curves["smoothing"] == 0, "prediction"].abs().max()
-    fig.axes[0].set_title(f"Right at whole sums, up to {largest:.0f} in size between them")
+    fig.axes[0].set_title(f"With b = 0 right at whole sums, up to {largest:.0f} in size between them")
     return fig
 
 

@@ -1,5 +1,6 @@
 """Figures of the chapter ``convergence``: the landscape, the two forces, and the map of success."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def melting(found: pd.DataFrame) -> Figure:
     colours = {"melted": style.BLIND, "solved": style.SIGNAL}
     return style.curves(style.success_lines, long, "smoothing", "share", colours, hue="what", panel="k", titles=titles,
                         log="x", xlabel="smoothing b", ylabel="% of pairs", names={"melted": "heads melt"},
-                        ticks=sorted(found["smoothing"].unique())[::-2])  # fmt: skip
+                        ticks=sorted(found["smoothing"].unique())[::3])  # fmt: skip
 
 
 @style.drawing
@@ -94,8 +95,11 @@ def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
         ends = []
         for _, way in part[part["layer"] == "way"].groupby("seed"):
             places = way[["head_1", "head_2"]].to_numpy()
-            jumps = np.flatnonzero(np.abs(np.diff(places, axis=0)).max(1) > n / 2) + 1
-            ax.plot(*np.insert(places, jumps, np.nan, axis=0).T, color=style.CHALK, lw=1.0, alpha=0.9)
+            moves = (np.diff(places, axis=0) + n / 2) % n - n / 2  # the short way round the circle
+            whole = np.cumsum([places[0], *moves], axis=0)
+            for shift in product((-n, 0, n), repeat=2):  # where a way leaves the map, it comes back on the other side
+                if ((edges[0] < whole + shift) & (whole + shift < edges[1])).all(1).any():
+                    ax.plot(*(whole + shift).T, color=style.CHALK, lw=1.0, alpha=0.9)
             ax.plot(*places[0], "o", color=style.CHALK, ms=3)
             ends.append(places[-1])
         ax.plot(*np.array(ends).T, "o", color=style.BLIND, ms=5, mec=style.CHALK, mew=0.7)

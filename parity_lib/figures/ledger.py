@@ -19,12 +19,13 @@ HOW = {"proved": "a proof", "certified": "interval\narithmetic", "exact": "an ex
 
 @drawing
 def overview(rows: pd.DataFrame) -> Figure:
-    """A dot for every claim: what became of it (rows) and how we know (columns).
+    """A dot for every claim: what became of it (rows) and how we know (columns); our own statements are circles.
 
-    ``rows`` has the columns ``claim``, ``as_stated`` and ``kind``.
+    ``rows`` has the columns ``claim``, ``as_stated``, ``kind`` and ``ours``.
     """
     kinds = [kind for kind in KINDS if (rows["kind"] == kind).any()]
     verdicts = [verdict for verdict in AS_STATED if (rows["as_stated"] == verdict).any()]
+    papers = rows[~rows["ours"]]
     table = pd.crosstab(rows["as_stated"], rows["kind"])
     how = HOW | ({"certified": "interval\narith-\nmetic"} if is_narrow() else {})
     across, step, size = (3, 0.26, 80) if is_narrow() else (6, 0.13, 95)  # dots in a line of a cell
@@ -33,13 +34,13 @@ def overview(rows: pd.DataFrame) -> Figure:
     top, ticks = 0.0, {}
     for verdict in verdicts:
         for column, kind in enumerate(kinds):
-            found = int(table.loc[verdict].get(kind, 0))
-            places = [(column + step * (i % across) - 0.35, top + 0.3 * (i // across)) for i in range(found)]
-            if places:
-                x, y = zip(*places, strict=True)
-                ax.scatter(x, y, s=size, color=VERDICTS[verdict], ec=PAPER)
-        count = (rows["as_stated"] == verdict).sum()
-        ticks[top + 0.15 * (tall[verdict] - 1)] = f"{count}  {WORDS[verdict][int(count > 1)]}"
+            ours = sorted(rows.loc[(rows["as_stated"] == verdict) & (rows["kind"] == kind), "ours"])
+            places = [(column + step * (i % across) - 0.35, top + 0.3 * (i // across)) for i in range(len(ours))]
+            for (x, y), own in zip(places, ours, strict=True):
+                ax.scatter(x, y, s=size - 35 * own, color=PAPER if own else VERDICTS[verdict],
+                           ec=VERDICTS[verdict] if own else PAPER, lw=1.6 if own else 1)  # fmt: skip
+        count = (papers["as_stated"] == verdict).sum()
+        ticks[top + 0.15 * (tall[verdict] - 1)] = f"{count}  {WORDS[verdict][int(count != 1)]}"
         top += 0.3 * tall[verdict] + 0.3
         ax.axhline(top - 0.3, color="#e4e4e4", lw=0.8)
     ax.set(xlim=(-0.5, len(kinds) - 0.5), ylim=(top - 0.2, -0.35))
@@ -49,6 +50,6 @@ def overview(rows: pd.DataFrame) -> Figure:
     ax.tick_params(length=0)
     ax.grid(False)
     ax.spines[:].set_visible(False)
-    holding = (rows["as_stated"] == "holds").sum()
-    fig.suptitle(f"{holding} of {len(rows)} claims hold as stated: a dot is a claim, below how we know")
+    holding = (papers["as_stated"] == "holds").sum()
+    fig.suptitle(f"{holding} of the papers' {len(papers)} claims hold as stated: a dot each, our own are circles")
     return fig

@@ -23,6 +23,8 @@ def risk_and_forces(risks: pd.DataFrame, forces: pd.DataFrame) -> Figure:
     left.set(ylabel=what, title=f"{title} from {start:.3g} to {end:.3g}")
     sizes = forces.groupby("force")["norm"].max()
     present = {name: colour for name, colour in COLOURS.items() if sizes.get(name, 0) > 0}
+    if len(present) < len(COLOURS):  # the other force is the net force
+        present.pop("net force", None)
     sns.lineplot(forces[forces["force"].isin(present)], x="update", y="norm", hue="force", units="head", estimator=None,
                  palette=present, lw=1.3, alpha=0.8, legend=False, ax=right)  # fmt: skip
     absent = [f"no {name}" for name in COLOURS if sizes.get(name, 1) == 0]

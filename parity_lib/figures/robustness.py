@@ -55,8 +55,10 @@ def soft_and_hard(frame: pd.DataFrame) -> Figure:
     read = frame["recovered"].map(dict(zip((True, False), palette, strict=True)))
     kinds = [kind for kind in KINDS if kind in set(frame["kind"])]
     fig, (ax,) = style.panels(1, 3.1, width=6.2)
-    sns.stripplot(frame.assign(read=read), x="kind", y="weakest", hue="read", order=kinds, palette=palette, size=3,
-                  alpha=0.6, jitter=0.32, legend=False, ax=ax)  # fmt: skip
+    for name, part in frame.assign(read=read).groupby("read"):  # those that are misread on top
+        right = name == "arg-max is B"
+        sns.stripplot(part, x="kind", y="weakest", order=kinds, color=palette[name], size=3 if right else 4.5,
+                      alpha=0.6 if right else 1, jitter=0.32, zorder=1 if right else 2, ax=ax)  # fmt: skip
     ax.set_xticks(range(len(kinds)), [style.short_lines(KINDS[kind], 10) for kind in kinds])
     style.colour_words(ax, palette)
     style.rule(ax, 0.5, colour=style.STATED)

@@ -110,7 +110,7 @@ def orbit(frame: pd.DataFrame) -> Figure:
     style.ticks_at(axes[1].xaxis, [0.25, 0.5, 1, 2, 4, 8])
     second, last = parity.iloc[1], parity.iloc[-1]
     style.say(axes[1], second["scale"], second["product"], "norm × blowup²", style.SIGNAL, (6, 3))
-    style.say(axes[1], last["scale"], 10 ** last["least"], "least product, invariant", shift=(0, 9), ha="right")
+    style.say(axes[1], last["scale"], 10 ** last["least"], "least product with 1 + 1/std", shift=(0, 9), ha="right")
     decades = np.log10(parity["product"].max() / parity["product"].min())
     fig.suptitle(f"The same outputs, {decades:.0f} powers of ten apart in norm × blowup²")
     return fig

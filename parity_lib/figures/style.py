@@ -23,7 +23,7 @@ from matplotlib.axis import Axis
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
-from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import LogLocator, NullLocator
 from scipy.optimize import isotonic_regression
 
 from ..evidence import rate
@@ -164,7 +164,7 @@ def _finished(figure: Figure) -> Figure:
         for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
             if isinstance(axis.get_major_locator(), LogLocator) and high < 10**DECADES * low:
                 few = _narrow and high > 30 * low
-                axis.set(major_locator=LogLocator(subs=(1, 3) if few else (1, 2, 5)), major_formatter=ScalarFormatter(),
+                axis.set(major_locator=LogLocator(subs=(1, 3) if few else (1, 2, 5)), major_formatter="{x:g}",
                          minor_locator=NullLocator())  # fmt: skip
     if labelled := [ax for ax in figure.axes if any(text.get_gid() == "series" for text in ax.texts)]:
         figure.draw_without_rendering()

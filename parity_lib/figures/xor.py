@@ -165,7 +165,9 @@ def samples(needed: pd.DataFrame) -> Figure:
     style.ticks_at(left.xaxis, sorted(needed.d.unique()))
     ours = needed[needed.embedding == "characters"]
     end = 1.02 * float((ours.solved / ours.law).replace(np.inf, np.nan).max())
-    for place, (arm, colour) in enumerate(ARMS.items()):
+    solves = np.isfinite(ours.solved).groupby(ours.arm).sum()
+    none = [arm for arm in ARMS if not solves.get(arm)]
+    for place, (arm, colour) in enumerate((arm, colour) for arm, colour in ARMS.items() if arm not in none):
         part = ours[ours.arm == arm]
         part = part.assign(multiple=(part.solved / part.law).clip(upper=2 * end))  # not reached: beyond the axis
         sns.ecdfplot(part, x="multiple", stat="percent", color=colour, ax=right, lw=1.8)
@@ -175,6 +177,10 @@ def samples(needed: pd.DataFrame) -> Figure:
         right.fill_between(grid, low, high, step="post", color=colour, alpha=0.12, lw=0)
         height = 100 * float((part.multiple < end).mean()) - 9 if place == 0 else 48 - 9 * place
         right.text(0.98 * end, height, arm, color=colour, ha="right", fontsize=9)
+    if none:  # the same interval for each of them
+        most = 100 * rate(np.zeros((ours.arm == none[0]).sum(), dtype=bool)).high
+        right.axhspan(0, most, color=style.STATED, alpha=0.15, lw=0)
+        right.text(0.98 * end, most + 3, f"{', '.join(none)}: none", color=style.STATED, ha="right", fontsize=9)
     right.set(xlim=(0, end), ylim=(-3, 104), xlabel="samples / law", ylabel="streams with every input solved, %")
     solved = np.isfinite(ours.solved).groupby(ours.arm).mean()
     ahead = solved["two heads"] > max(0.5, solved.drop("two heads").max())

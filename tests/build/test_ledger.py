@@ -47,7 +47,7 @@ def test_the_run_is_named_where_it_is_not_the_reader_s_own(run, monkeypatch, cap
 def test_the_headline_has_three_numbers_and_says_in_words_what_became_of_our_own(run):
     ours = {name: Verdict("holds", "proved", {}) for name, claim in claims().items() if claim.ours}
     papers = [name for name, claim in claims().items() if not claim.ours]
-    of = f"Of {len(papers)} claims"
+    of = f"Of the papers' {len(papers)} claims"
     kept = "under a condition or a correction that is named"
     assert headline(collect(["one", "two"], run)) == (
         f"{of} 1 holds as stated, others {kept}, 1 fails, and the rest is open. Not all statements of our own hold."
@@ -115,7 +115,7 @@ def test_a_chapter_s_table_names_its_claims_as_the_paper_does(monkeypatch):
 def test_every_claim_that_is_decided_is_a_dot_of_the_figure(run, book_style):
     figure = overview(collect(["one", "two"], run))
     assert sum(len(dots.get_offsets()) for dots in figure.axes[0].collections) == 3
-    assert figure.get_suptitle().startswith(f"1 of {len(claims())} claims hold as stated")
+    assert figure.get_suptitle().startswith(f"1 of the papers' {sum(not claim.ours for claim in claims().values())} claims hold as stated")
 
 
 def test_a_claim_decided_twice_is_an_error(run):

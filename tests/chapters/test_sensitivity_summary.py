@@ -93,7 +93,7 @@ def ladder(steps, sharpness):
     "found, verdict, said",
     [
         (ladder([1, 2, 3, 4], [1, 2, 3, 4]), "holds", ""),
-        (ladder([1, 3, 5, 4], [1, 2, 3, 4]), "narrower range", "most steps at k = 3, sharpest at k = 4 of 4"),
+        (ladder([1, 3, 5, 4], [1, 2, 3, 4]), "narrower range", "the steps to learn climb with k, but not to the end"),
         (ladder([1, 2, 3, math.inf], [4, 3, 2, 1]), "narrower range", "The steps to learn climb with k"),
         (ladder([4, 3, 2, 1], [4, 3, 2, 1]), "fails", ""),
     ],

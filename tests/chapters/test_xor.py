@@ -349,6 +349,7 @@ def test_a_property_counts_from_where_it_stays():
     assert lab.from_then_on([True, False, True, True], counts) == 30
     assert lab.from_then_on([True] * 4, counts) == 10
     assert lab.from_then_on([True, True, True, False], counts) == math.inf
+    assert lab.from_then_on([True, False, False, True], counts) == math.inf  # the last look alone says nothing
 
 
 def test_two_heads_recover_and_solve_from_samples_and_one_head_seldom_solves():

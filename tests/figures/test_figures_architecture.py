@@ -22,14 +22,14 @@ def walk(prediction, label):
 def test_the_diagram_prints_the_numbers_of_the_model(prediction, word):
     words = " ".join(text.get_text() for text in figures.model_diagram(walk(prediction, 1)).axes[0].texts)
     assert f"prediction {prediction:+.2f}, label +1:\n{word}".replace("-", "−") in words
-    assert "(1, 0, 0.50, 1)" in words and "v*₁ =\n1.00" in words
+    assert "(1, 0, 0.50, 1)" in words and "mean\n1.00" in words
 
 
 def test_the_title_of_the_zigzag_says_how_far_it_swings():
     s = np.linspace(0, 2, 9)
     curves = pd.concat([pd.DataFrame({"sum": s, "prediction": 3 * np.cos(s), "smoothing": b}) for b in (0.0, 1.0)])
     ax = figures.zigzag_curves(curves).axes[0]
-    assert ax.get_title(loc="left") == "Right at whole sums, up to 3 in size between them"
+    assert ax.get_title(loc="left") == "With b = 0 right at whole sums, up to 3 in size between them"
     assert [text.get_text() for text in ax.texts] == ["b = 0", "b = 1"]
 
 

@@ -3,6 +3,7 @@
 import base64
 import io
 import re
+from collections import Counter
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -151,17 +152,19 @@ def test_white_numbers_on_a_heat_map_stay_white_where_the_page_is_dark():
 
 def test_the_ledger_shows_every_claim_as_a_dot_in_its_place():
     rows = pd.DataFrame({"claim": list("abcde"), "as_stated": ["holds", "holds", "fails", "fails", "open"],
-                         "kind": ["proved", "measured", "proved", "proved", ""]})  # fmt: skip
+                         "kind": ["proved", "measured", "proved", "proved", ""],
+                         "ours": [False, True, False, False, False]})  # fmt: skip
     fig = ledger.overview(rows)
-    dots = {to_hex(c.get_facecolor()[0]): len(c.get_offsets()) for c in fig.axes[0].collections}
-    assert dots[style.VERDICTS["fails"]] == 2
-    assert "2 of 5 claims hold as stated" in fig.get_suptitle().replace("\n", " ")
+    dots = Counter((to_hex(c.get_facecolor()[0]), to_hex(c.get_edgecolor()[0])) for c in fig.axes[0].collections)
+    holds, fails = style.VERDICTS["holds"], style.VERDICTS["fails"]
+    assert dots[fails, style.PAPER] == 2 and dots[holds, style.PAPER] == dots[style.PAPER, holds] == 1
+    assert "1 of the papers' 4 claims hold as stated" in fig.get_suptitle().replace("\n", " ")
     words = [label.get_text() for label in fig.axes[0].get_yticklabels()]
-    assert words == ["2  hold as stated", "2  fail as stated", "1  open"]
+    assert words == ["1  holds as stated", "2  fail as stated", "1  open"]
 
 
 def test_the_headings_of_the_ledger_do_not_run_together_on_a_phone():
-    rows = pd.DataFrame({"claim": list("abcd"), "as_stated": "holds", "kind": list(ledger.HOW)})
+    rows = pd.DataFrame({"claim": list("abcd"), "as_stated": "holds", "kind": list(ledger.HOW), "ours": False})
     fig = style.narrow(ledger.overview.__wrapped__, rows)
     fig.canvas.draw()
     boxes = [label.get_window_extent() for label in fig.axes[0].get_xticklabels()]

@@ -12,7 +12,7 @@ import torch
 from parity_lib import RECIPES, Parity, PopulationRisk, train
 from parity_lib.training import initial_directions
 
-NONE = "no GPU here: torch sees none, so nothing was measured on one"
+NONE = "The machine of this run has no GPU, so nothing was measured on one."
 
 
 def section(sizes: dict) -> dict:

@@ -109,13 +109,15 @@ def run(
     with _checkout() as root:
         from .display import shown
         from .parameters import check_parameters, parse_overrides
-        from .runner import as_page, clear_scratch, run_notebook
+        from .runner import as_page, clear_scratch, run_notebook, seek_exporter
         from .workflow import find_notebook, load_profile, locked
 
         notebook = find_notebook(root, name)
         if wants_help:
             _show_parameters(notebook)
             return
+        if opening:
+            seek_exporter()
         overrides = load_profile(root, profile).get(name, {}) if profile else {}
         values = check_parameters(notebook, overrides | parse_overrides(notebook, texts))
         folder = output or _own_folder(root, notebook, values)

@@ -216,10 +216,14 @@ def _publish(scratch: Path, page: Path, output: Path, build: Path, record: dict[
     os.replace(entry, final)
 
 
-def as_page(notebook: Path) -> Path:
-    """An executed notebook as a page of HTML beside it, which asks no other host for anything."""
+def seek_exporter() -> None:
+    """A :class:`ParameterError` where what makes a page of a notebook is not installed."""
     if find_spec("nbconvert") is None:
         raise ParameterError("to show a page nbconvert is needed: pip install -c constraints.txt '.[binder]'")
+
+
+def as_page(notebook: Path) -> Path:
+    """An executed notebook as a page of HTML beside it, which asks no other host for anything."""
     from nbconvert import HTMLExporter
 
     exporter = HTMLExporter(mathjax_url="", require_js_url="", jquery_url="", mermaid_js_url="")

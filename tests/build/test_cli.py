@@ -242,6 +242,13 @@ def test_a_run_opens_as_a_page_that_asks_no_other_host(built: Checkout, monkeypa
     assert re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="http[^"]+"', text) == []
 
 
+def test_a_page_that_cannot_be_made_is_refused_before_the_run(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parity_lib.build.runner.find_spec", lambda name: None)
+    before = files(checkout.root)
+    assert "to show a page nbconvert is needed" in said(checkout, "run", "alpha", "--open", status=2)
+    assert files(checkout.root) == before
+
+
 def _pretend(notebook: Path, values: object, *, output: Path, build: Path) -> None:
     output.write_bytes(notebook.read_bytes())
 

@@ -23,6 +23,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from parity_lib.build.pdf import FLAGS, chromium
 from parity_lib.build.runner import CACHES
+from parity_lib.build.workflow import contents
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / "build" / "numba"))  # compiled once, by the book or by any test
 settings.register_profile("any machine", settings.default, deadline=None)  # a busy one is no failure
@@ -33,18 +34,23 @@ torch.set_num_threads(1)  # small tensors: threads only get in each other's way
 
 TOGETHER = re.compile(
     r"tests/(?:build/test_benchmarks|build/test_slurm|chapters/test_certificate|chapters/test_networks|chapters/test_seam)\.py"
-    r"|tests/book/test_live\.py|(?<=\[)(?:book|notebooks)/[\w/]+(?=[\]-])"
+    r"|tests/book/test_live\.py"
 )
+PAGES = contents(ROOT)
+PAGE = re.compile(r"(?<=\[)(?:book|notebooks)/[\w/]+(?=[\]-])")
+BROWSERS = 4  # parts of the pages; each starts a browser, which takes more than the visit of a page
 
 
 class Together(LoadScopeScheduling):
     """Tests side by side, each a piece of work of its own, but for those that share what is made once for them.
 
-    They go to one process: a file whose fixture is dear, and the tests of one page, which is opened once. The mark
-    ``xdist_group`` says the same and is not heard by every pair of versions of pytest and pytest-xdist.
+    They go to one process: a file whose fixture is dear, and the tests of a quarter of the pages, each of which is opened
+    once. The mark ``xdist_group`` says the same and is not heard by every pair of versions of pytest and pytest-xdist.
     """
 
     def _split_scope(self, nodeid: str) -> str:
+        if (page := PAGE.search(nodeid)) and page[0] in PAGES:
+            return f"pages {PAGES.index(page[0]) % BROWSERS}"
         shared = TOGETHER.search(nodeid)
         return shared[0] if shared else nodeid
 

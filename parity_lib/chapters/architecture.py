@@ -9,7 +9,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..attention import aligned_directions, embed, head_matrices, literal_prediction, position_weights, soft_attention
+from ..attention import (
+    aligned_directions,
+    head_matrices,
+    literal_prediction,
+    position_weights,
+    positional_code,
+    soft_attention,
+)
 from ..evidence import Verdict
 from ..losses import LOSSES
 from ..readout import FFNN1, zigzag, zigzag_weights
@@ -29,14 +36,12 @@ def walk(task: Parity, x: Sequence[int], temperature: float, smoothing: float) -
     """
     if len(x) != task.n:
         raise ValueError(f"x must be {task.n} bits, got {len(x)}")
-    values = torch.tensor(x, dtype=torch.float64)
+    values, positions = torch.tensor(x, dtype=torch.float64), np.arange(1, task.n + 1)
     attention = soft_attention(aligned_directions(task.bits, task.n), task.n, temperature)
     read = position_weights(attention, task.k) @ values
-    tokens = embed(values.unsqueeze(0))[0].numpy()
-    positions = np.arange(1, task.n + 1)
-    table = {"position": positions, "x": list(x), "bit": np.isin(positions, task.bits)}
-    table |= {"sine": tokens[:, 2], "cosine": tokens[:, 3]}
-    heads = [pd.DataFrame(table).assign(head=i, attention=row) for i, row in enumerate(attention.numpy(), start=1)]
+    sine, cosine = positional_code(task.n).T.numpy()
+    table = {"position": positions, "x": x, "bit": np.isin(positions, task.bits), "sine": sine, "cosine": cosine}
+    heads = [pd.DataFrame(table | {"head": i, "attention": row}) for i, row in enumerate(attention.numpy(), 1)]
     return pd.concat(heads, ignore_index=True).assign(
         read=float(read), prediction=float(zigzag(read, task.k, smoothing)), label=int(task.labels(values)),
         smoothing=smoothing,
@@ -241,10 +246,8 @@ def judge_transformer(checked: pd.DataFrame, warmest: pd.DataFrame) -> Verdict:
     }
     if warmest["risk"].max() < SMALL:
         return Verdict("holds", "exact", numbers)
-    if hard >= EXACT:
-        return Verdict("fails", "exact", numbers)
     said = "With hard attention and the ReLU, or with a temperature of order 1/n²; at 1/n heads of norm 1 are blunt."
-    return Verdict("narrower range", "exact", numbers, said)
+    return Verdict("fails", "exact", numbers) if hard >= EXACT else Verdict("narrower range", "exact", numbers, said)
 
 
 def judge_smoothing(smoothed: pd.DataFrame) -> Verdict:

@@ -18,7 +18,6 @@ the package.
 
 import math
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np

@@ -279,16 +279,16 @@ def pull(risk: SeriesRisk, heads: Tensor) -> Tensor:
     return gradient(risk, heads).flatten(1).norm(dim=1)
 
 
-def settle(risk: SeriesRisk, heads: Tensor, steps: int = 60, length: float = 0.5) -> Tensor:
-    """Newton's method down from every row: steps of at most this length, by the curvatures' absolute values.
+def settle(risk: SeriesRisk, heads: Tensor) -> Tensor:
+    """Newton's method down from every row: 60 steps no longer than one half, by the curvatures' absolute values.
 
     It comes to rest at a minimum where descent would take very long, and runs away where there is none.
     """
-    for _ in range(steps):
+    for _ in range(60):
         curvatures, axes = torch.linalg.eigh(hessians(risk, heads))
         along = (axes.mT @ gradient(risk, heads).flatten(1).unsqueeze(2)).squeeze(2)
         step = (axes @ (along / curvatures.abs().clamp_min(1e-9)).unsqueeze(2)).squeeze(2)
-        shorter = (length / step.norm(dim=1, keepdim=True).clamp_min(1e-30)).clamp_max(1)
+        shorter = (0.5 / step.norm(dim=1, keepdim=True).clamp_min(1e-30)).clamp_max(1)
         heads = heads - (step * shorter).reshape(heads.shape)
     return heads
 
@@ -307,10 +307,9 @@ def how_it_ended(found: pd.DataFrame) -> np.ndarray:
     """``solved``; or ``sharp trap`` or ``soft trap``, a strict minimum, some head sharp or none; or ``outward``, a
     valley in which the heads grow and the risk hardly falls; or ``on the way``; for every row."""
     trap = (found["pull"] < STILL) & (found["bend"] > STRICT)
-    kinds = np.where(found["sharpest"] < MELTED, "soft trap", "sharp trap")
     outward = (found["growth"] > 1) & (found["fall"] < 0.01 * found["risk"])
-    rest = np.where(trap, kinds, np.where(outward, "outward", "on the way"))
-    return np.where(found["solved"], "solved", rest)
+    met = [found["solved"], trap & (found["sharpest"] >= MELTED), trap, outward]
+    return np.select(met, ["solved", "sharp trap", "soft trap", "outward"], "on the way")
 
 
 def lost(found: pd.DataFrame, *ends: str) -> Rate:
@@ -606,11 +605,11 @@ def judge_any_k(confirmed: pd.DataFrame) -> Verdict:
 
 def judge_rate(floors: pd.DataFrame, descent: pd.DataFrame) -> Verdict:
     """Theorem 5's geometric rate to 0: refuted for b > 0 by a floor, and without smoothing by a rate of 1/t."""
-    late = descent[descent["update"] >= descent["update"].max() / 4]["product"]
-    change = float(late.max() / late.min() - 1)
+    late = descent.loc[descent["update"] >= descent["update"].max() / 4, "product"]
+    change, least = late.max() / late.min() - 1, floors[["floor", "least"]].min()
     numbers = {
-        "smallest proved floor": float(floors["floor"].min()), "least risk found": float(floors["least"].min()),
-        "update x risk, last three quarters": float(late.median()), "it changes by": change,
+        "smallest proved floor": least["floor"], "least risk found": least["least"],
+        "update x risk, last three quarters": late.median(), "it changes by": change,
     }  # fmt: skip
     if (floors["floor"] > 0).all() and (floors["least"] >= floors["floor"]).all() and change < 0.1:
         instead = "with b > 0 the risk cannot reach 0; with b = 0 no rate is geometric, for bits apart at best 1/t"

@@ -132,10 +132,8 @@ def prediction_norms(
 ) -> tuple[float, float, float]:
     """Norms that Lemmas 15, 14 and 16 bound: of the gradient, of the curvature, and of the product's Jacobian."""
     value, slope, hessian = prediction_derivatives(x, directions, k, temperature, smoothing)
-    curvature, product = (
-        torch.linalg.matrix_norm(matrix, ord=2) for matrix in (hessian, torch.outer(slope, slope) + value * hessian)
-    )
-    return float(slope.norm()), float(curvature), float(product)
+    both = torch.stack([hessian, torch.outer(slope, slope) + value * hessian])
+    return float(slope.norm()), *torch.linalg.matrix_norm(both, ord=2).tolist()
 
 
 def lemma_18_brackets(task: Parity, directions: Tensor, temperature: float, sign: int) -> Tensor:
@@ -323,7 +321,8 @@ def near_attention(lengths: list[int]) -> pd.DataFrame:
     """
     rows = []
     for n in lengths:
-        near = n * soft_attention(positional_code(n)[[0]], n, 1 / n)[0, 1 : n // 8 + 1]
+        reach = n // 8
+        near = n * soft_attention(positional_code(n)[[0]], n, 1 / n)[0, np.r_[-reach:0, 1 : reach + 1]]
         rows.append((n, float(near.min()), float(near.max())))
     return pd.DataFrame(rows, columns=["n", "smallest", "largest"])
 
@@ -335,8 +334,7 @@ def judge_start(risks: pd.DataFrame) -> Verdict:
     """The risk at the start is 1 (Theorem 5), from :func:`start_risks` and the windows by n."""
     medians = risks.groupby(["n", "k", "smoothing", "c1"])["risk"].median()
     near = (medians - 1).abs() < 0.1
-    numbers = {"least": float(medians.min()), "largest": float(medians.max()), "settings": len(medians),
-               "near 1": int(near.sum())}  # fmt: skip
+    numbers = {"least": medians.min(), "largest": medians.max(), "settings": len(medians), "near 1": near.sum()}
     if near.all():
         return Verdict("holds", "exact", numbers)
     named = ", ".join(map(str, sorted({k for _, k, _, _ in medians[near].index})))
@@ -366,12 +364,11 @@ def judge_sign(errors: dict[str, float]) -> Verdict:
 
 def judge_conflicts(shares: pd.DataFrame) -> Verdict:
     """Lemma 17, from :func:`conflicts`."""
-    medians = shares.groupby("temperature", sort=False)["share"].median()
-    numbers = {f"temperature {name}": float(value) for name, value in medians.items()}
+    numbers = shares.groupby("temperature")["share"].median().add_prefix("temperature ").to_dict()
     if shares["share"].max() == 0:
         return Verdict("holds", "exact", numbers)
-    return Verdict("fails", "exact", numbers, "about half of all pairs point against each other, and an "
-                   "input always against its complement where both losses slope the same way")  # fmt: skip
+    instead = "about half of all pairs point against each other, and an input always against its complement where both "
+    return Verdict("fails", "exact", numbers, instead + "losses slope the same way")
 
 
 def judge_constant(found: pd.DataFrame, lemma: str) -> Verdict:
@@ -379,29 +376,27 @@ def judge_constant(found: pd.DataFrame, lemma: str) -> Verdict:
     rows = found[found["lemma"] == lemma]
     exceeded, inside = rows[rows["measured"] > rows["stated"]], rows[rows["proved"]]
     slack = (inside["stated"] / inside["measured"]).min()
-    numbers = {"least stated / measured, where proved": float(slack), "settings": len(rows), "exceeded": len(exceeded)}
+    numbers = {"least stated / measured, where proved": slack, "settings": len(rows), "exceeded": len(exceeded)}
     if exceeded.empty:
         return Verdict("holds", "proved" if rows["proved"].all() else "measured", numbers)
     if exceeded["proved"].any():
         return Verdict("fails", "measured", numbers)
     always = rows.groupby("k")["proved"].all()
-    limited = {int(k): Theorem5(int(k), int(k), 1.0, 1.0).smoothing_limit for k in always.index[~always]}
-    limits = [f"up to {_below(limit)} (k = {k})" for k, limit in limited.items()]
+    limits = [f"up to {_below(Theorem5(k, k, 1.0, 1.0).smoothing_limit)} (k = {k})" for k in always.index[~always]]
     limits += [f"of any size (k = {', '.join(map(str, always.index[always]))})"] if always.any() else []
     false = ", ".join(map(str, sorted(exceeded["k"].unique())))
     least = exceeded.loc[exceeded["smoothing"].idxmin()]
-    numbers |= {"exceeded at b": float(least["smoothing"]), "there k": int(least["k"]),
-                "measured there": float(least["measured"]), "stated there": float(least["stated"])}  # fmt: skip
+    numbers |= {"exceeded at b": least["smoothing"], "there k": least["k"],
+                "measured there": least["measured"], "stated there": least["stated"]}  # fmt: skip
     instead = f"proved for b {', '.join(limits)}; false for much larger b if k is {false}"
     return Verdict("narrower range", "proved", numbers, instead)
 
 
 def judge_pl(outside: pd.DataFrame, along: pd.DataFrame) -> Verdict:
     """Lemma 8, from :func:`pl_outside` and :func:`pl_along_descent`."""
-    last = outside.loc[outside["norm"].idxmax()]
-    far = along[along["risk"] > 0.1]
-    numbers = {"ratio": float(last["ratio"]), "risk there": float(last["risk"]),
-               "least ratio over mu along descent": float((far["ratio"] / far["mu"]).min())}  # fmt: skip
+    last, far = outside.loc[outside["norm"].idxmax()], along[along["risk"] > 0.1]
+    numbers = {"ratio": last["ratio"], "risk there": last["risk"],
+               "least ratio over mu along descent": (far["ratio"] / far["mu"]).min()}  # fmt: skip
     if last["ratio"] < 1e-12 and last["risk"] > 1:
         return Verdict("fails", "proved", numbers, "no mu > 0 does: the ratio tends to 0 where heads point away from B")
     below = (far["ratio"] < far["mu"]).any()
@@ -410,14 +405,14 @@ def judge_pl(outside: pd.DataFrame, along: pd.DataFrame) -> Verdict:
 
 def judge_brackets(found: pd.DataFrame) -> Verdict:
     """Lemma 18, from :func:`brackets`."""
-    by = found.set_index("inputs")
-    numbers = {f"largest c_2, {name}": float(value) for name, value in by["largest_c2"].items()}
-    if by.loc["every input", "largest_c2"] >= 0.01:
+    found = found.set_index("inputs")
+    numbers, every = found["largest_c2"].add_prefix("largest c_2, ").to_dict(), found.loc["every input"]
+    if every["largest_c2"] >= 0.01:
         return Verdict("holds", "exact", numbers)
-    if by.loc["every input", "bracket"] < 1e-20:
-        return Verdict("fails", "proved", numbers, "on the input 1...1 every bracket is 0, since its sum is k whatever "
-                       "the heads")  # fmt: skip
-    return Verdict("open", "exact", numbers)
+    if every["bracket"] >= 1e-20:
+        return Verdict("open", "exact", numbers)
+    instead = "on the input 1...1 every bracket is 0, since its sum is k whatever the heads"
+    return Verdict("fails", "proved", numbers, instead)
 
 
 def _below(limit: float) -> int:
@@ -428,39 +423,39 @@ def _below(limit: float) -> int:
 
 def judge_zero_input(found: pd.DataFrame) -> Verdict:
     """Lemma 19, from :func:`zero_input`."""
-    odd, even = found[found["k"] % 2 == 1], found[found["k"] % 2 == 0]
-    numbers = {"largest loss, odd k": float(odd["losses"].max()), "largest loss, even k": float(even["losses"].max()),
-               "largest squared gradients": float(found["gradients"].max())}  # fmt: skip
+    odd = found["k"] % 2 == 1
+    losses = found["losses"].groupby(odd.map({True: "largest loss, odd k", False: "largest loss, even k"})).max()
+    numbers = losses.to_dict() | {"largest squared gradients": found["gradients"].max()}
     if found["true"].all():
         return Verdict("holds", "exact", numbers)
-    if even["true"].all():
-        return Verdict("narrower range", "proved", numbers, "for even k, where both sides are 0; for odd k and b > 0 "
-                       "the input 0...0 has a loss and no gradient")  # fmt: skip
-    return Verdict("fails", "exact", numbers)
+    if not found.loc[~odd, "true"].all():
+        return Verdict("fails", "exact", numbers)
+    instead = "for even k, where both sides are 0; for odd k and b > 0 the input 0...0 has a loss and no gradient"
+    return Verdict("narrower range", "proved", numbers, instead)
 
 
 def judge_slopes(found: pd.DataFrame) -> Verdict:
     """Eq. 7, from :func:`slopes`."""
     flat = found[(found["slope"] < 16) & (found["loss"] > 1)]
-    least, loss = float(found["slope"].min()), float(flat["loss"].max()) if len(flat) else 0.0
+    least, loss = found["slope"].min(), flat["loss"].max() if len(flat) else 0.0
     numbers = {"least squared slope": least, "largest loss there": loss}
     if flat.empty:
         return Verdict("holds" if least >= 16 else "open", "exact", numbers)
     why = "at small smoothing the read-out is flat between 0 and 1/2, so that an input it gets wrong there has loss 4 "
     why += "and hardly a gradient"
-    steep = sorted(set(found.loc[found["smoothing"] > flat["smoothing"].max(), "smoothing"]))
-    if not steep:
+    steep = found.loc[found["smoothing"] > flat["smoothing"].max(), "smoothing"]
+    if steep.empty:
         return Verdict("fails", "proved", numbers, f"the last part holds with equality; {why}")
-    instead = f"at k = 3, of the smoothings tried, from {steep[0]:g} on; {why}"
+    instead = f"at k = 3, of the smoothings tried, from {steep.min():g} on; {why}"
     return Verdict("narrower range", "exact", numbers, instead)
 
 
 def judge_premise(found: pd.DataFrame) -> Verdict:
     """Appendix A's bounds on attention near a direction, from :func:`near_attention`."""
     ratio = found["largest"] / found["smallest"]
-    numbers = {"smallest c1": float(found["largest"].max()), "largest c2": float(found["smallest"].min()),
-               "ratio grows": float(ratio.max() / ratio.min())}  # fmt: skip
-    if found["largest"].max() <= 1 and ratio.max() < 10 * ratio.min():
+    c1, c2, growth = found["largest"].max(), found["smallest"].min(), ratio.max() / ratio.min()
+    numbers = {"smallest c1": c1, "largest c2": c2, "ratio grows": growth}
+    if c1 <= 1 and growth < 10:
         return Verdict("holds", "exact", numbers)
-    return Verdict("fails", "proved", numbers, "attention at angle t is exp(n (cos t - 1)/c1) times that at 0: no "
-                   "constants bound it from both sides as n grows")  # fmt: skip
+    instead = "attention at angle t is exp(n (cos t - 1)/c1) times that at 0: no constants bound it from both sides as "
+    return Verdict("fails", "proved", numbers, instead + "n grows")

@@ -236,8 +236,8 @@ def map_table(found: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     cell = found["neighbours"].map(sides) + ", " + (found["stability"] < 1).map(paces)
     cells = [f"{side}, {pace}" for side, pace in product(sides.values(), paces.values())]
     named = found.assign(b=found["smoothing"], cell=cell).groupby([*by, "k", "b", "cell"])
-    table = named["solved"].agg(k_of_n).unstack()
-    return table.reindex(columns=cells).fillna("0 of 0").rename_axis(columns=None).reset_index()
+    table = named["solved"].agg(k_of_n).unstack(fill_value="0 of 0")
+    return table.reindex(columns=cells, fill_value="0 of 0").rename_axis(columns=None).reset_index()
 
 
 def k_of_n(found: pd.Series) -> str:

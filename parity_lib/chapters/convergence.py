@@ -136,12 +136,13 @@ def trials(settings: list[Setting], pairs: int, seed: int, accuracy: float = 1e-
     return pd.concat(columns, ignore_index=True).assign(**found)
 
 
-def success_map(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
+def success_map(settings: Sequence[Setting], pairs: int, seed: int, accuracy: float = 1e-3) -> pd.DataFrame:
     """:func:`trials` of all settings, on the same pairs for all with equal n and k."""
     stacks: dict[tuple[object, ...], list[Setting]] = {}
     for one in dict.fromkeys(settings):
         stacks.setdefault((one.n, one.k, one.smoothing, one.updates), []).append(one)
-    parts = [trials(stack, pairs, seed) for stack, _ in zip(stacks.values(), track(len(stacks), "map"), strict=True)]
+    steps = track(len(stacks), "map")
+    parts = [trials(stack, pairs, seed, accuracy) for stack, _ in zip(stacks.values(), steps, strict=True)]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -203,11 +204,6 @@ def closer(found: pd.DataFrame) -> list[Setting]:
         replace(one, smoothing=round(factor * one.smoothing, 4), step=step, updates=4 * one.updates)
         for one in near for factor in (0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25) for step in (one.step / 2, one.step)
     ]  # fmt: skip
-
-
-def confirm(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
-    """The chosen settings again on fresh pairs, with a finer series of the risk."""
-    return pd.concat([trials([setting], pairs, seed, 3e-4) for setting in settings], ignore_index=True)
 
 
 def with_calm(found: pd.DataFrame) -> pd.DataFrame:

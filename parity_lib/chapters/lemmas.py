@@ -200,13 +200,12 @@ def entry_gradients(n: int, starts: int) -> pd.DataFrame:
 def sign_errors(n: int, starts: int) -> dict[str, float]:
     """Largest error of the attention's derivative as printed (``plus``) and with the sign turned (``minus``)."""
     points = initial_directions(range(starts), 3)[:, 0]
-    true = [attention_jacobian(head, n, 1 / n) for head in points]
-    attention = soft_attention(points, n, 1 / n)
-    return {
-        name: max(float((stated_attention_jacobian(row, 1 / n, sign) - exact).abs().max())
-                  for row, exact in zip(attention, true, strict=True))
-        for name, sign in (("plus", 1), ("minus", -1))
-    }  # fmt: skip
+    true = torch.stack([attention_jacobian(head, n, 1 / n) for head in points])
+    found = {}
+    for name, sign in (("plus", 1), ("minus", -1)):
+        stated = [stated_attention_jacobian(row, 1 / n, sign) for row in soft_attention(points, n, 1 / n)]
+        found[name] = float((torch.stack(stated) - true).abs().max())
+    return found
 
 
 @kept

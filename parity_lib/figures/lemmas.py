@@ -92,8 +92,8 @@ def entries(found: pd.DataFrame) -> Figure:
     fig, (ax,) = style.panels(1, 2.6)
     table = found.pivot(index="row", columns="column", values="size")
     positive = found.loc[found["size"] > 0, "size"]
-    style.heat(table.where(table > 0), ax, norm=LogNorm(positive.min() / 3, positive.max()), annot=table, fmt=".2g",
-               mask=table <= 0, cmap="viridis")  # fmt: skip
+    norm = LogNorm(positive.min() / 3, positive.max())
+    style.heat(table.where(table > 0), ax, norm=norm, annot=table, fmt=".2g", cmap="viridis")
     for r, c in zip(*np.nonzero(table.to_numpy() <= 0), strict=True):
         ax.text(c + 0.5, r + 0.5, "0", ha="center", va="center", color=style.STATED)
     ax.set_xticklabels(["1: x", "2: 1 - x", "3: sin", "4: cos"])

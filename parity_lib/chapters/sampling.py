@@ -16,6 +16,7 @@ import pandas as pd
 import torch
 from scipy.optimize import minimize
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from ..attention import positional_code, soft_attention
 from ..evidence import Verdict, rates, wilson
@@ -42,12 +43,11 @@ def settings() -> list[Recipe]:
     The learning rates are those at temperature 1; :func:`at_length` has the others.
     """
     gd = {"log": 5.0, "linear": 20.0, "squared_hinge": 20.0}
-    found = []
-    for loss, power, optimiser in product(SAMPLED_LOSSES, (0, -1), ("gd", "adam")):
-        step = gd[loss] if optimiser == "gd" else 0.3
-        changes: dict[str, Any] = {"optimiser": optimiser, "learning_rate": step, "temperature_power": power}
-        found.append(replace(RECIPES["repaired"], loss=loss, **changes))
-    return found
+    return [
+        replace(RECIPES["repaired"], loss=loss, temperature_power=power, optimiser=optimiser, learning_rate=rate)
+        for loss, power in product(SAMPLED_LOSSES, (0, -1))
+        for optimiser, rate in (("gd", gd[loss]), ("adam", 0.3))
+    ]
 
 
 def at_length(recipe: Recipe, n: int) -> Recipe:
@@ -124,8 +124,7 @@ def laplacian_residual(
 
 def unit_codes(n: int, width: int, generator: torch.Generator) -> Tensor:
     """n random codes on the unit sphere, (n, width)."""
-    codes = torch.randn(n, width, generator=generator, dtype=torch.float64)
-    return codes / codes.norm(dim=1, keepdim=True)
+    return normalize(torch.randn(n, width, generator=generator, dtype=torch.float64))
 
 
 def largest_residual(tries: int) -> float:
@@ -248,10 +247,9 @@ def one_bit_landscape(n: int, bit: int, smoothing: float, reach: float, points: 
     Columns: ``x`` and ``y`` (the head's entries a_13 and a_14), ``averaging``, ``sampling``.
     """
     side = torch.linspace(-reach, reach, points, dtype=torch.float64)
-    x, y = (part.reshape(-1) for part in torch.meshgrid(side, side, indexing="xy"))
-    heads = torch.stack([x, y], -1).unsqueeze(1)
-    values = {name: risk(heads) for name, risk in one_bit_risks(n, bit, smoothing).items()}
-    return pd.DataFrame({"x": x, "y": y, **values})
+    heads = torch.cartesian_prod(side, side).flip(1)
+    values = {name: risk(heads.unsqueeze(1)) for name, risk in one_bit_risks(n, bit, smoothing).items()}
+    return pd.DataFrame({"x": heads[:, 0], "y": heads[:, 1], **values})
 
 
 @kept
@@ -338,7 +336,7 @@ def sampled_table(name: str, tasks: Sequence[Parity]) -> Tensor:
 
 
 @kept
-def sampled_functions(n: int, k: int, pairs: int, updates: int, learning_rate: float = 0.3) -> pd.DataFrame:
+def sampled_functions(n: int, k: int, pairs: int, updates: int) -> pd.DataFrame:
     """Heads that sample on other functions of k bits, the read-out frozen to the function itself.
 
     Adam on the exact risk at temperature 1 from the paper's start, half of the sets with neighbours. One row per run:
@@ -346,16 +344,16 @@ def sampled_functions(n: int, k: int, pairs: int, updates: int, learning_rate: f
     """
     tasks = mixed_sets(n, k, pairs, seed=FRESH + 80 + k)
     start = initial_directions(range(FRESH, FRESH + pairs), k)
-    letters = "abcdefgh"[:k]
-    sum_over = f"r{letters}," + ",".join(f"r{letter}" for letter in letters) + "->r"
     parts = []
     for name in FUNCTIONS:
         table = sampled_table(name, tasks)
 
         def risk(directions: Tensor, table: Tensor = table) -> Tensor:
-            return torch.einsum(sum_over, table, *soft_attention(directions, n, 1.0).unbind(1))
+            for gamma in soft_attention(directions, n, 1.0).unbind(1):
+                table = torch.einsum("rn,rn...->r...", gamma, table)
+            return table
 
-        end, history = minimise(risk, start, updates, learning_rate, name)
+        end, history = minimise(risk, start, updates, 0.3, name)
         found = right_by_weights(soft_attention(end, n, 1.0), tasks)
         columns = {"function": name, "seed": range(FRESH, FRESH + pairs), "risk": history[-1]}
         parts.append(pd.DataFrame(columns | {"learned": history[-1] < 0.05, "by_weights": found}))

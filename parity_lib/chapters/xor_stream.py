@@ -1,7 +1,7 @@
 r"""Empirical gradients from a stream of samples that is never stored (chapter ``xor``, from samples).
 
 Inputs come as bits packed in words of 32. On a processor one fused loop unpacks an input, reads it with every head
-and adds its gradient; torch does the same by matrix products, chunk by chunk, and is what the loop is tested against.
+and adds its gradient; torch does the same by autograd, chunk by chunk, and is what the loop is tested against.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,17 +37,16 @@ def random_signs(count: int, d: int, generator: torch.Generator, dtype: torch.dt
 
 
 def summed_gradients(task: SparseXOR, arms: Sequence[tuple[Tensor, str]], words: Tensor) -> Tensor:
-    r"""Sum over inputs of the hinge's slope in the weights, by matrix products; (count, words) -> (arms, 2, d).
+    r"""Sum over inputs of the hinge's slope in the weights, by autograd; (count, words) -> (arms, 2, d).
 
-    The hinge is active on every input, since :math:`|f| \le 1`: its slope is :math:`-y\, \partial f/\partial v_h\, x`.
+    The hinge is active on every input, since :math:`|f| \le 1`, so it is :math:`1 - yf`.
     """
     x = unpack(words, task.d, torch.float32)
-    y = task.labels(x)
-    slopes = []
-    for weights, readout in arms:
-        v = x @ weights.to(x).T
-        slopes += [-y * slope for slope in READOUTS[readout].slopes(v[:, 0], v[:, 1])]
-    return (torch.stack(slopes) @ x).double().view(len(arms), 2, task.d)
+    starts = torch.stack([weights for weights, _ in arms]).to(x).requires_grad_()
+    v = x @ starts.mT  # (arms, count, 2)
+    f = torch.stack([READOUTS[readout](v[arm, :, 0], v[arm, :, 1]) for arm, (_, readout) in enumerate(arms)])
+    (slopes,) = torch.autograd.grad(-(task.labels(x) * f).sum(), starts)
+    return slopes.double()
 
 
 @compiled

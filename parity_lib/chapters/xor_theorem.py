@@ -13,6 +13,7 @@ The largest loss over all :math:`2^d` inputs is :math:`\min(2, 4R/(2+R))` with :
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import product
 
@@ -27,21 +28,18 @@ from torch import Tensor
 from ..progress import track
 from .boolean import walsh_hadamard
 from .store import kept
-from .xor import default_width, draw, majority, positional_embedding
+from .xor import SparseXOR, default_width, draw, majority, positional_embedding
 
 SOLVED = 0.05
 """An input counts as solved if its loss is below this (it starts at 2 for the worst input)."""
+REST = 2 * SOLVED / (4 - SOLVED)
+"""The R at which the largest loss is that."""
 Array = NDArray[np.float64]
 
 
 def loss_of_rest(rest: Array) -> Array:
     """Largest loss over all inputs, given R: the others' attention relative to one position of the pair."""
     return np.minimum(2.0, 4 * rest / (2 + rest))
-
-
-def rest_of_loss(loss: float) -> float:
-    """The R at which the largest loss is ``loss``."""
-    return 2 * loss / (4 - loss)
 
 
 # What is proved
@@ -76,14 +74,14 @@ def mean_rest(d: int, m: int, strength: float) -> float:
     return float((d - 2) * (chances * np.exp(-4 * strength / m * counts)).sum())
 
 
-def failure_bound(d: int, m: int, strength: float, loss: float = SOLVED, all_pairs: bool = True) -> float:
-    r"""Proposition 2: chance that an embedding leaves some pair with a largest loss of ``loss`` or more, at most this.
+def failure_bound(d: int, m: int, strength: float, all_pairs: bool = True) -> float:
+    r"""Proposition 2: the chance that an embedding leaves some pair unsolved is at most this.
 
-    :math:`\tfrac12 (d-1)(d-2)\, E \min(1, 2 e^{-4\lambda N/m}/r)` with N hypergeometric and :math:`r = 2\epsilon/(4 -
-    \epsilon)`; without the factor d - 1 for one pair given in advance.
+    :math:`\tfrac12 (d-1)(d-2)\, E \min(1, 2 e^{-4\lambda N/m}/r)` with N hypergeometric and r = :data:`REST`; without
+    the factor d - 1 for one pair given in advance.
     """
     counts, chances = _counted(d, m)
-    terms = np.minimum(1.0, 2 * np.exp(-4 * strength / m * counts) / rest_of_loss(loss))
+    terms = np.minimum(1.0, 2 * np.exp(-4 * strength / m * counts) / REST)
     return float((d - 1 if all_pairs else 1) * (d - 2) / 2 * (chances * terms).sum())
 
 
@@ -220,16 +218,13 @@ def least_widths(lengths: list[int], factor: float, embeddings: int, chance: flo
         generator = np.random.default_rng(d)
         orders = np.stack([generator.permutation(d - 1)[: min(d - 1, 400)] + 1 for _ in range(embeddings)])
 
-        def failing(m: int, d: int = d, orders: NDArray[np.int64] = orders) -> float:
-            losses = (loss_of_rest(rests_of_all_pairs(overlaps(row[:m], d), factor * math.log(d))) for row in orders)
-            return float(np.mean([(loss >= SOLVED).mean() for loss in losses]))
+        def enough(m: int, d: int = d, orders: NDArray[np.int64] = orders) -> bool:
+            rests = (rests_of_all_pairs(overlaps(row[:m], d), factor * math.log(d)) for row in orders)
+            return bool(np.mean([(loss_of_rest(rest) >= SOLVED).mean() for rest in rests]) <= chance)
 
         closed, sharp = least_width(d, factor, chance), least_width(d, factor, chance, sharp=True)
-        low, high = 1, closed or d - 1  # too few, and proved to be enough
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if failing(middle) <= chance else (middle, high)
-        found = {"closed form": closed, "sharp": sharp, "measured": high}
+        measured = bisect_left(range(closed or d - 1), True, lo=2, key=enough)  # one is too few
+        found = {"closed form": closed, "sharp": sharp, "measured": measured}
         rows += [(d, source, m, m / math.log2(d)) for source, m in found.items()]
     return pd.DataFrame(rows, columns=["d", "source", "m", "multiple"])
 
@@ -246,30 +241,27 @@ def sample_law(d: int, m: int) -> float:
 class Gaps:
     r"""Moments, per sample, of the gaps between a score of the pair and another one; (2, d - 2) each.
 
-    In units in which a sample adds :math:`x_i x_j \,\mathrm{sign}(S) \sum_l x_l \langle p_l, p_k\rangle` to score k.
+    In units in which a sample adds :math:`x_i x_j \,\mathrm{sign}(S) \sum_l x_l \langle p_l, p_k\rangle` to score k;
+    ``reach`` is how far a gap can fall below its mean.
     """
 
     mean: Tensor
     variance: Tensor
     reach: Tensor
-    """How far a gap can fall below its mean."""
 
 
-def sample_gaps(gram: Tensor, pair: list[int]) -> Gaps:
-    r"""Exact moments for the tent from zero, even d, and embeddings that are a tight frame of unit vectors.
+def sample_gaps(task: SparseXOR, embedding: Tensor) -> Gaps:
+    r"""Exact moments for the tent from zero, even d, and an embedding P (d, m) that is a tight frame of unit vectors.
 
-    ``gram`` is :math:`P P^T`, (d, d). Tight means :math:`P^T P = (d/m) I`, as for characters (mean zero) and one-hot
-    positions. With :math:`M' = M d/(d-1)` a gap has mean :math:`M' \gamma_k`, :math:`\gamma_k` its gap per
-    strength, and mean square :math:`(1 - M')(d/m) |p_h - p_k|^2`.
+    Tight means :math:`P^T P = (d/m) I`, as for characters (mean zero) and one-hot positions. With
+    :math:`M' = M d/(d-1)` a gap has mean :math:`M' \gamma_k`, :math:`\gamma_k` its gap per strength, and mean square
+    :math:`(1 - M')(d/m) |p_h - p_k|^2`.
     """
-    d = len(gram)
-    i, j = pair
+    gram, d, (i, j) = embedding @ embedding.T, task.d, task.pair
     signal = majority(d) * d / (d - 1)
-    others = torch.ones(d, dtype=torch.bool)
-    others[pair] = False
-    mean = signal * (gram[i, i] + gram[i, j] - gram[i] - gram[j])[others].expand(2, -1)
-    square = (1 - signal) * (gram[0] ** 2).sum() * 2 * (1 - gram[pair])[:, others]
-    reach = torch.stack([(gram - gram[h]).abs().sum(-1)[others] for h in pair])
+    mean = signal * task.others(gram[i, i] + gram[i, j] - gram[i] - gram[j]).expand(2, -1)
+    square = (1 - signal) * (gram[0] ** 2).sum() * 2 * task.others(1 - gram[task.pair])
+    reach = task.others(torch.stack([(gram - gram[h]).abs().sum(-1) for h in task.pair]))
     return Gaps(mean, square - mean**2, reach + mean)
 
 
@@ -291,7 +283,7 @@ def proved_samples(lengths: list[int], embeddings: list[str], seeds: int, chance
     rows = []
     for d, embedding, seed in product(lengths, embeddings, range(seeds)):
         task, table, _ = draw(d, embedding, seed)
-        gaps, top = sample_gaps(table @ table.T, task.pair), 1e4 * sample_law(d, table.shape[1])
+        gaps, top = sample_gaps(task, table), 1e4 * sample_law(d, table.shape[1])
         enough = recovery_failure(gaps, top) < chance
         found = brentq(lambda n, g=gaps: recovery_failure(g, n) - chance, 1.0, top) if enough else math.inf
         rows.append((d, table.shape[1], embedding, seed, found))

@@ -272,7 +272,7 @@ def networks_by_length(
         entrant = networks.plain_entrant(networks.drawn_tasks(n, k, seeds), neurons, seeds, (0.01, 0.03))
         (made,) = networks.race([entrant], n, steps, batch, noise=noise, label=f"networks, n = {n}, noise {noise:g}")
         needed = np.where(made > 0, made * float(batch), np.nan).reshape(2, trials)
-        best = needed[int(np.isfinite(needed[1]).sum() > np.isfinite(needed[0]).sum())]
+        best = max(needed, key=lambda examples: np.isfinite(examples).sum())
         size = entrant.start.shape[1]
         rows += [("network", k, n, noise, size, trial, found, steps * batch) for trial, found in enumerate(best)]
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -343,22 +343,20 @@ def growth(frame: pd.DataFrame, x: str, times: str | None = None, draws: int = 1
     ``times`` names a column that the examples are multiplied with first. Every value of ``x`` has streams of its own,
     so each is resampled by itself.
     """
-    values = (frame["examples"] * (frame[times] if times else 1)).groupby(frame[x])
-    places = np.array([place for place, _ in values], dtype=float)
-    groups, generator = [group.to_numpy() for _, group in values], np.random.default_rng(0)
+    values = frame["examples"] * (frame[times] if times else 1)
+    groups = [group.to_numpy() for _, group in values.groupby(frame[x])]
+    places, generator = np.log(np.unique(frame[x])), np.random.default_rng(0)
 
     def slope(chosen: Sequence[Array]) -> float:
-        medians = np.array([quantile(group) for group in chosen])
+        medians = np.log([quantile(group) for group in chosen])
         finite = np.isfinite(medians)
-        if finite.sum() < 2:
-            return np.nan
-        return float(np.polyfit(np.log(places[finite]), np.log(medians[finite]), 1)[0])
+        return float(np.polyfit(places[finite], medians[finite], 1)[0]) if finite.sum() > 1 else np.nan
 
-    if not math.isfinite(slope(groups)):
+    value = slope(groups)
+    if not math.isfinite(value):
         return Interval(np.nan, np.nan, np.nan)
     drawn = [slope([generator.choice(group, len(group)) for group in groups]) for _ in range(draws)]
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return Interval(slope(groups), float(low), float(high))
+    return Interval(value, *map(float, np.nanquantile(drawn, [0.025, 0.975])))
 
 
 def blind_below(frame: pd.DataFrame) -> pd.DataFrame:

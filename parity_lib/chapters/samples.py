@@ -324,9 +324,12 @@ def quantile(examples: pd.Series, share: float = 0.5) -> float:
 
 def needed(frame: pd.DataFrame, by: Sequence[str] = ("learner", "k", "n")) -> pd.DataFrame:
     """The examples needed in the median stream, with quartiles: columns ``low``, ``median``, ``high``, ``streams``."""
-    streams, shares = frame.groupby(list(by), sort=False)["examples"], {"low": 0.25, "median": 0.5, "high": 0.75}
-    found = pd.DataFrame({name: streams.agg(quantile, share=share) for name, share in shares.items()})
-    found = found.assign(streams=streams.size().astype(float)).reset_index()
+
+    def three(examples: pd.Series) -> pd.Series:
+        quartiles = [quantile(examples, share) for share in (0.25, 0.5, 0.75)]
+        return pd.Series([*quartiles, len(examples)], ["low", "median", "high", "streams"])
+
+    found = frame.groupby(list(by), sort=False)["examples"].apply(three).unstack().reset_index()
     return found.sort_values(by[-1], kind="stable", ignore_index=True)
 
 

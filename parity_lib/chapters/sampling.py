@@ -186,32 +186,29 @@ def saddle_bound(directions: Tensor, codes: Tensor, temperature: float = 1.0) ->
     return -(radius - mean.square().sum(-1).mean(-1)) / (temperature**2 * width * (k - 1))
 
 
-def stationary_point(start: Tensor, bits: Tensor, codes: Tensor, steps: int = 150) -> Tensor:
+def stationary_point(point: Tensor, bits: Tensor, codes: Tensor) -> Tensor:
     """Where Newton's method on the gradient of -log perm leads, damped so that the gradient shrinks: (rows, k, d)."""
-    point, damping = start.clone(), torch.full((len(start),), 1e-2, dtype=start.dtype)
-    slope, hessian = curvature(point, bits, codes)
-    for _ in range(steps):
+    damping = torch.full((len(point),), 1e-2, dtype=point.dtype)
+    for _ in range(150):
+        slope, hessian = curvature(point, bits, codes)
         values, vectors = torch.linalg.eigh(hessian)
         along = (vectors.transpose(1, 2) @ slope.unsqueeze(-1)).squeeze(-1)
         step = vectors @ (along * values / (values.square() + damping.unsqueeze(1))).unsqueeze(-1)
         tried = point - step.reshape(point.shape)
-        new_slope, new_hessian = curvature(tried, bits, codes)
-        better = new_slope.norm(dim=1) < slope.norm(dim=1)
+        better = curvature(tried, bits, codes)[0].norm(dim=1) < slope.norm(dim=1)
         point = torch.where(better[:, None, None], tried, point)
-        slope = torch.where(better[:, None], new_slope, slope)
-        hessian = torch.where(better[:, None, None], new_hessian, hessian)
         damping = torch.where(better, damping / 4, damping * 4).clamp(1e-24, 1e3)
     return point
 
 
 @kept
-def stationary_points(cases: list[tuple[int, int]], starts: int, reach: float = 12.0) -> pd.DataFrame:
+def stationary_points(cases: list[tuple[int, int]], starts: int) -> pd.DataFrame:
     """Stationary points of -log perm found by Newton's method, one row each.
 
     ``cases`` are pairs (n, k), each with ``starts`` random sets and starts. Columns: ``n``, ``k``, ``gradient`` (its
     norm there), ``perm``, ``length`` (of the longest head), ``trace`` (the largest trace of a head's own block of the
     Hessian, 0 by the first theorem), ``least`` (the least eigenvalue) and ``bound``. Runs that do not settle, or run
-    off to heads longer than ``reach``, are left out: the gradient vanishes at infinity too.
+    off to heads longer than 12, are left out: the gradient vanishes at infinity too.
     """
     parts = []
     for n, k in cases:
@@ -229,7 +226,7 @@ def stationary_points(cases: list[tuple[int, int]], starts: int, reach: float = 
             "length": point.norm(dim=2).amax(1), "trace": trace,
             "least": torch.linalg.eigvalsh(hessian)[:, 0], "bound": saddle_bound(point, codes),
         }  # fmt: skip
-        parts.append(pd.DataFrame(columns).query("gradient < 1e-10 and length < @reach"))
+        parts.append(pd.DataFrame(columns).query("gradient < 1e-10 and length < 12"))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -287,8 +287,8 @@ def extremes(task: SparseXOR, weights: Tensor) -> tuple[Tensor, Tensor]:
     return (c[..., i] - c[..., j]).abs() + rest, (c[..., i] + c[..., j]).abs() - rest
 
 
-def worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent", loss: str = "hinge") -> Tensor:
-    r"""The largest loss over all :math:`2^d` inputs, without visiting them; (..., 2, d) -> (...).
+def worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent") -> Tensor:
+    r"""The largest hinge loss over all :math:`2^d` inputs, without visiting them; (..., 2, d) -> (...).
 
     *Mean of the heads* (tent, quadratic): where :math:`x_i \ne x_j` the loss grows with :math:`|v|`, elsewhere it falls
     with it, so :func:`extremes` tell it. If the rest outweighs the pair, the loss is bounded by 2.
@@ -313,8 +313,7 @@ def worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent", loss: st
             of_row = weights[tuple(row)]
             v = signs @ task.others(of_row).T + of_row[:, task.pair].sum(-1)
             equal[tuple(row)] = 1 + value(v[:, 0], v[:, 1]).max()
-    worst = torch.maximum(unequal, equal).clamp_min(0)
-    return worst if loss == "hinge" else worst**2
+    return torch.maximum(unequal, equal).clamp_min(0)
 
 
 def _worst_of_product(task: SparseXOR, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -123,14 +123,8 @@ def stream_gradients(
 ) -> Iterator[tuple[int, Tensor]]:
     r"""Empirical hinge gradients with respect to the weights, for prefixes of one stream that all arms see.
 
-    Parameters
-    ----------
-    arms : start weights (2, d), of total size at most 1 in each head, and the name of a read-out
-    counts : numbers of samples at which to report, ascending
-
-    Yields
-    ------
-    n and the mean of :math:`\partial \ell / \partial a^h_k` over the first n samples, (arms, 2, d).
+    An arm is its start weights (2, d), of total size at most 1 in each head, and the name of a read-out. For each of
+    the ascending ``counts``: n, and the mean of :math:`\partial \ell / \partial a^h_k` over n samples, (arms, 2, d).
     """
     total, seen = torch.zeros(len(arms), 2, task.d, dtype=torch.float64), 0
     for count in counts:

@@ -34,6 +34,8 @@ SOLVED = 0.05
 """An input counts as solved if its loss is below this (it starts at 2 for the worst input)."""
 REST = 2 * SOLVED / (4 - SOLVED)
 """The R at which the largest loss is that."""
+CHANCE = 0.1
+"""A pair may fail with this chance where a width is called enough."""
 Array = NDArray[np.float64]
 
 
@@ -90,15 +92,15 @@ def _counted(d: int, m: int) -> tuple[Array, Array]:
     return counts, hypergeom.pmf(counts, d - 1, d // 4, m)
 
 
-def least_width(d: int, factor: float, chance: float = 0.1, sharp: bool = False) -> int:
-    """Least m for which a given pair is proved to fail with at most ``chance``, at strength factor * ln d.
+def least_width(d: int, factor: float, sharp: bool = False) -> int:
+    """Least m for which a given pair is proved to fail with a chance of 0.1 at most, at strength factor * ln d.
 
     By Markov's inequality from :func:`loss_bound`, or (``sharp``) from :func:`failure_bound`. Zero if no m < d will do.
     """
     strength = factor * math.log(d)
     for m in range(1, d):
         proved = failure_bound(d, m, strength, all_pairs=False) if sharp else loss_bound(d, m, strength) / SOLVED
-        if proved <= chance:
+        if proved <= CHANCE:
             return m
     return 0
 
@@ -191,24 +193,23 @@ def against_bound(pairs: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (d, factor), part in pairs.groupby(["d", "factor"]):
-        m, strength, mean = int(part.m.iloc[0]), factor * math.log(d), part.mean_loss.mean()
-        reach = 1.96 * part.mean_loss.sem()
+        m, mean, reach = int(part.m.iloc[0]), part.mean_loss.mean(), 1.96 * part.mean_loss.sem()
+        step = d, m, factor * math.log(d)
         rows.append(
             {
                 "d": d, "m": m, "factor": factor, "measured": mean, "low": mean - reach, "high": mean + reach,
-                "exact": 2 * mean_rest(d, m, strength), "bound": loss_bound(d, m, strength),
-                "power_law": power_law(d, m, strength),
+                "exact": 2 * mean_rest(*step), "bound": loss_bound(*step), "power_law": power_law(*step),
                 "failed": int(part.failed.sum()), "embeddings": len(part), "failing": part.failing.mean(),
-                "proved": min(1.0, failure_bound(d, m, strength)),
-                "proved_one": min(1.0, failure_bound(d, m, strength, all_pairs=False)),
+                "proved": min(1.0, failure_bound(*step)),
+                "proved_one": min(1.0, failure_bound(*step, all_pairs=False)),
             }
         )  # fmt: skip
     return pd.DataFrame(rows)
 
 
 @kept
-def least_widths(lengths: list[int], factor: float, embeddings: int, chance: float = 0.1) -> pd.DataFrame:
-    """How few dimensions will do: least m at which at most ``chance`` of (embedding, pair) have a loss of 0.05 or more.
+def least_widths(lengths: list[int], factor: float, embeddings: int) -> pd.DataFrame:
+    """How few dimensions will do: least m at which at most one in ten of (embedding, pair) has a loss of 0.05 or more.
 
     Columns ``d``, ``source`` (``closed form``, ``sharp``: proved; ``measured``: all pairs of the embeddings), ``m``,
     and ``multiple``, m / log2 d.
@@ -220,9 +221,9 @@ def least_widths(lengths: list[int], factor: float, embeddings: int, chance: flo
 
         def enough(m: int, d: int = d, orders: NDArray[np.int64] = orders) -> bool:
             rests = (rests_of_all_pairs(overlaps(row[:m], d), factor * math.log(d)) for row in orders)
-            return bool(np.mean([(loss_of_rest(rest) >= SOLVED).mean() for rest in rests]) <= chance)
+            return bool(np.mean([(loss_of_rest(rest) >= SOLVED).mean() for rest in rests]) <= CHANCE)
 
-        closed, sharp = least_width(d, factor, chance), least_width(d, factor, chance, sharp=True)
+        closed, sharp = least_width(d, factor), least_width(d, factor, sharp=True)
         measured = bisect_left(range(closed or d - 1), True, lo=2, key=enough)  # one is too few
         found = {"closed form": closed, "sharp": sharp, "measured": measured}
         rows += [(d, source, m, m / math.log2(d)) for source, m in found.items()]
@@ -274,8 +275,8 @@ def recovery_failure(gaps: Gaps, n: float) -> float:
 
 
 @kept
-def proved_samples(lengths: list[int], embeddings: list[str], seeds: int, chance: float = 0.5) -> pd.DataFrame:
-    """Samples from which on Proposition 3 promises recovery with probability 1 - ``chance``, for drawn pairs.
+def proved_samples(lengths: list[int], embeddings: list[str], seeds: int) -> pd.DataFrame:
+    """Samples from which on Proposition 3 promises recovery with probability one half, for drawn pairs.
 
     Columns ``d``, ``m``, ``embedding``, ``seed``, ``proved``; infinite where a position is not told from the pair at
     all.
@@ -284,7 +285,7 @@ def proved_samples(lengths: list[int], embeddings: list[str], seeds: int, chance
     for d, embedding, seed in product(lengths, embeddings, range(seeds)):
         task, table, _ = draw(d, embedding, seed)
         gaps, top = sample_gaps(task, table), 1e4 * sample_law(d, table.shape[1])
-        enough = recovery_failure(gaps, top) < chance
-        found = brentq(lambda n, g=gaps: recovery_failure(g, n) - chance, 1.0, top) if enough else math.inf
+        enough = recovery_failure(gaps, top) < 0.5
+        found = brentq(lambda n, g=gaps: recovery_failure(g, n) - 0.5, 1.0, top) if enough else math.inf
         rows.append((d, table.shape[1], embedding, seed, found))
     return pd.DataFrame(rows, columns=["d", "m", "embedding", "seed", "proved"])

@@ -99,9 +99,9 @@ def under_noise(needed: pd.DataFrame, averaging: Collection[str]) -> Figure:
     learners ``averaging``.
     """
     needed = needed.assign(flipped=100 * needed["noise"], law=(1 - 2 * needed["noise"]) ** -2)
-    parts = list(needed.groupby(["n", "k"]))
-    fig, axes = style.panels(len(parts), 3.6)
-    for ax, ((n, k), frame) in zip(axes, parts, strict=True):
+    sets = needed["k"].astype(str) + " of " + needed["n"].astype(str) + " bits"
+    fig, parts = style.panels_by(needed.assign(set=sets).sort_values(["n", "k"], kind="stable"), "set", height=3.6)
+    for ax, _, frame in parts:
         for name, part in frame.groupby("learner", sort=False):
             found, missed = part[np.isfinite(part["median"])], part[~np.isfinite(part["median"])]
             ax.plot(missed["flipped"], missed["most"], "^", color=COLOURS[name], mfc="none")  # first: named there
@@ -110,8 +110,8 @@ def under_noise(needed: pd.DataFrame, averaging: Collection[str]) -> Figure:
             if len(found) and name in averaging:
                 height = np.exp(np.log(found["median"] / found["law"]).mean())
                 ax.plot(part["flipped"], height * part["law"], ":", color=style.INK, lw=1)
-        ax.set(xlabel="labels flipped, %", title=f"{k} of {n} bits")
-    style.label_last(axes)
+        ax.set(xlabel="labels flipped, %")
+    style.label_last(fig.axes)
     ends = needed["noise"].agg(["min", "max"])
     first, last = (needed[needed["noise"] == rate].set_index(["k", "n", "learner"]) for rate in ends)
     off = np.log(last["median"] / first["median"] / last["law"] * first["law"]).xs("heads", level="learner").abs()

@@ -392,11 +392,9 @@ def judge_recovery(watched: pd.DataFrame) -> Verdict:
 
 def judge_repair(table: pd.DataFrame) -> Verdict:
     """That heads sample is the one change needed, from :func:`sufficient`."""
-    gd = table[table["optimiser"] == "gd"]
-    log, own = SAMPLED_LOSSES["log"], SAMPLED_LOSSES["squared_hinge"]
-    theorem = gd[(gd["loss"] == log) & (gd["temperature"] == "1/n")]
-    paper = gd[(gd["loss"] == own) & (gd["temperature"] == "1")]
-    asked = pd.concat([theorem, paper])
+    theorem = (table["loss"] == SAMPLED_LOSSES["log"]) & (table["temperature"] == "1/n")
+    paper = (table["loss"] == SAMPLED_LOSSES["squared_hinge"]) & (table["temperature"] == "1")
+    asked = table[(table["optimiser"] == "gd") & (theorem | paper)]
     numbers = {
         f"k = {row.k}, {row.loss}, temperature {row.temperature}": wilson(row.successes, row.trials)
         for row in asked.itertuples()

@@ -303,11 +303,11 @@ def random_start(
                 after = scores.softmax(-1)
                 worst = worst_loss(task, after, readout)
                 prefers = scores[..., i] - scores[..., j]
-                straight, crossed = after[:, [0, 1], [i, j]].amin(-1), after[:, [0, 1], [j, i]].amin(-1)
+                own = torch.maximum(after[:, [0, 1], [i, j]].amin(-1), after[:, [0, 1], [j, i]].amin(-1))
                 parts.append(pd.DataFrame({
                     "d": d, "readout": readout, "spread": spread, "factor": factors, "seed": seed, "log_ratio": ratio,
                     "predicted": (prefers[:, 0] * ratio > 0) & (prefers[:, 1] * ratio < 0),
-                    "separated": torch.maximum(straight, crossed) > 0.9, "worst": worst, "solved": worst < SOLVED,
+                    "separated": own > 0.9, "worst": worst, "solved": worst < SOLVED,
                 }))  # fmt: skip
     return pd.concat(parts, ignore_index=True)
 

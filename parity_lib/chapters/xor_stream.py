@@ -51,14 +51,13 @@ def summed_gradients(task: SparseXOR, arms: Sequence[tuple[Tensor, str]], words:
 
 @compiled
 def _add_gradients(
-    words: NDArray[np.int32], weights: NDArray[np.float32], codes: NDArray[np.int64],
+    words: NDArray[np.int32], weights: NDArray[np.float32], codes: NDArray[np.int64], shared: NDArray[np.bool_],
     pair: NDArray[np.int64], total: NDArray[np.float32],
 ) -> None:  # fmt: skip
     """The fused loop: weights (arms, 2, d), codes (arms,) of the read-outs; adds to total (arms, 2, d).
 
     Four inputs at a time, so that weights and sums are loaded once for all four; a chunk that is not a multiple of
-    four is filled up with inputs of zeros. An arm whose second head is marked with a weight of 2 is a copy of its
-    first: it is read and added once.
+    four is filled up with inputs of zeros. Of an arm with ``shared`` weights the first head is read and added alone.
     """
     count, arms, d = words.shape[0], weights.shape[0], weights.shape[2]
     x = np.zeros((4, 32 * words.shape[1]), np.float32)
@@ -77,7 +76,7 @@ def _add_gradients(
             y[r] = -x[r, pair[0]] * x[r, pair[1]]
         x0, x1, x2, x3 = x[0], x[1], x[2], x[3]
         for arm in range(arms):
-            heads = 1 if weights[arm, 1, 0] == two else 2
+            heads = 1 if shared[arm] else 2
             for head in range(heads):
                 a, b, c, e = zero, zero, zero, zero
                 w = weights[arm, head]
@@ -106,11 +105,9 @@ def _add_gradients(
 def fused_gradients(task: SparseXOR, arms: Sequence[tuple[Tensor, str]], words: Tensor) -> Tensor:
     """:func:`summed_gradients`, fused; in single precision."""
     weights = torch.stack([weights for weights, _ in arms]).float().numpy()
-    shared = (weights[:, 0] == weights[:, 1]).all(-1)
-    weights[shared, 1] = 2  # the loop's mark for two heads that are one
-    total = np.zeros(weights.shape, np.float32)
+    shared, total = (weights[:, 0] == weights[:, 1]).all(-1), np.zeros(weights.shape, np.float32)
     codes = np.array([CODES[readout] for _, readout in arms])
-    _add_gradients(words.numpy(), weights, codes, np.array(task.pair), total)
+    _add_gradients(words.numpy(), weights, codes, shared, np.array(task.pair), total)
     total[shared, 1] = total[shared, 0]
     return torch.from_numpy(total)
 

@@ -283,10 +283,9 @@ def pairs_by_size(n: int, sizes: Sequence[int], trials: int, most: int) -> pd.Da
     """k = 2 at one length: what heads need by the number of numbers each has (see :func:`code_of`)."""
     rows = []
     for trial in track(trials, "heads of several sizes"):
-        bits, seen = prefixes(n, trial, most)
+        stream = prefixes(n, trial, most)
         for code in (code_of(n, size) for size in sizes):
-            found = heads_on_pairs(n, trial, code, bits, seen)
-            rows.append(("heads", 2, n, 0.0, code.shape[1], trial, found, most))
+            rows.append(("heads", 2, n, 0.0, code.shape[1], trial, heads_on_pairs(n, trial, code, *stream), most))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

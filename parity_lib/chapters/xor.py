@@ -213,25 +213,24 @@ def weight_gradient(task: SparseXOR, weights: Tensor, readout: str = "tent", los
     size = float(weights.abs().sum(-1).max())
     if size > 1 + 1e-9:
         raise ValueError(f"the closed form needs heads whose weights add up to at most 1 in size, got {size:.3g}")
-    signal, squared = torch.zeros_like(weights), torch.zeros_like(weights)  # slopes of E[yf] and of E[f^2]
     i, j = task.pair
     if readout == "tent":
         if float(weights.max()) != float(weights.min()):
             raise ValueError("the closed form for tent needs uniform weights; only quadratic and product take others")
         common = majority(task.d)
-        signal += -common / (task.d - 2 if task.d % 2 else task.d - 1)
-        signal[:, [i, j]] = common
-        squared += 4 * weights[0, 0] - 2 * common
-    elif readout == "quadratic":
-        c = weights.mean(0)
-        signal[:, [i, j]] = 2 * c[[j, i]]
-        squared += -4 * c + 24 * (c @ c) * c - 16 * c**3
+        slope = torch.full_like(weights, -common / (task.d - 2 if task.d % 2 else task.d - 1))
+        slope[:, [i, j]] = common
+        return -slope if loss == "hinge" else 4 * weights - 2 * common - 2 * slope
+    leaf = weights.detach().clone().requires_grad_()
+    (a, b), c = leaf, leaf.mean(0)
+    if readout == "quadratic":
+        signal = 4 * c[i] * c[j]
+        square = 1 - 4 * (c @ c) + 12 * (c @ c) ** 2 - 8 * (c**4).sum()
     else:
-        other = weights.flip(0)
-        signal[:, [i, j]] = other[:, [j, i]]
-        across = weights[0] @ weights[1]
-        squared += 2 * weights * (other**2).sum(-1, keepdim=True) + 4 * across * other - 4 * weights * other**2
-    return -signal if loss == "hinge" else squared - 2 * signal
+        signal = a[i] * b[j] + a[j] * b[i]
+        square = (a @ a) * (b @ b) + 2 * (a @ b) ** 2 - 2 * (a**2 * b**2).sum()
+    (gradient,) = torch.autograd.grad(-signal if loss == "hinge" else square - 2 * signal, leaf)
+    return gradient
 
 
 def population_gradient(

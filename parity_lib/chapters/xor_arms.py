@@ -218,7 +218,7 @@ def attention_maps(lengths: list[int], factors: list[float], seeds: int, example
     rows = []
     for d, embedding in product(lengths, ("characters", "signs")):
         strengths = torch.tensor(factors, dtype=torch.float64) * math.log(d)
-        for seed in track(seeds, f"attention maps, {embedding}, d = {d},", True):
+        for seed in track(seeds, f"attention maps, {embedding}, d = {d},"):
             task, table, generator = draw(d, embedding, seed)
             inputs = random_signs(examples, d - 2, generator, torch.float32)
             for loss, name in product(XOR_LOSSES[: 2 if embedding == "signs" else 1], MAPS):
@@ -290,7 +290,7 @@ def random_start(
     parts = []
     for d, readout in product(lengths, readouts):
         rates_ = -torch.tensor(factors, dtype=torch.float64).view(-1, 1, 1) * d**2 * math.log(d)
-        for seed in track(seeds, f"random starts, d = {d},", True):
+        for seed in track(seeds, f"random starts, d = {d},"):
             task, table, generator = draw(d, "characters", seed)
             i, j = task.pair
             drawn = torch.randn(2, table.shape[1], generator=generator, dtype=torch.float64)
@@ -377,7 +377,7 @@ def samples_needed(
         law = sample_law(d, default_width(d, embedding))
         spaced = torch.logspace(math.log10(d / 2), math.log10(max(budget * law, d)), checkpoints, dtype=torch.float64)
         looks = sorted({round(n) for n in spaced.tolist()})
-        for seed in track(seeds, f"samples, {embedding}, d = {d},", True):
+        for seed in track(seeds, f"samples, {embedding}, d = {d},"):
             task, table, generator = draw(d, embedding, seed)
             drawn = 0.5 * torch.randn(2, table.shape[1], generator=generator, dtype=torch.float64)
             starts = [arm.start(drawn) for arm in ARMS]

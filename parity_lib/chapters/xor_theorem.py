@@ -147,7 +147,7 @@ def all_pairs(lengths: list[int], factors: list[float], embeddings: int) -> pd.D
     ``worst_loss`` (of all pairs), ``failing`` (share of the pairs at 0.05 or above), ``failed`` (any).
     """
     parts = []
-    for place in track(len(lengths), "all pairs,", True):
+    for place in track(len(lengths), "all pairs,"):
         d, m = lengths[place], default_width(lengths[place])
         generator = np.random.default_rng(d)
         count = max(min(embeddings, embeddings * 1024 // d), embeddings // 40, 2)
@@ -175,7 +175,7 @@ def all_pairs_any_length(lengths: list[int], factors: list[float], embeddings: i
     rows = []
     for d in lengths:
         m = default_width(d)
-        for seed in track(embeddings, f"balanced positions, d = {d},", True):
+        for seed in track(embeddings, f"balanced positions, d = {d},"):
             table = positional_embedding("balanced", d, m, torch.Generator().manual_seed(seed))
             for factor in factors:
                 known = {"d": d, "m": m, "factor": factor, "embedding": seed}
@@ -220,8 +220,8 @@ def least_widths(lengths: list[int], factor: float, embeddings: int) -> pd.DataF
         orders = np.stack([generator.permutation(d - 1)[: min(d - 1, 400)] + 1 for _ in range(embeddings)])
 
         def enough(m: int, d: int = d, orders: NDArray[np.int64] = orders) -> bool:
-            rests = (rests_of_all_pairs(overlaps(row[:m], d), factor * math.log(d)) for row in orders)
-            return bool(np.mean([(loss_of_rest(rest) >= SOLVED).mean() for rest in rests]) <= CHANCE)
+            rests = rests_of_all_pairs(overlaps(orders[:, :m], d), factor * math.log(d))
+            return bool((loss_of_rest(rests) >= SOLVED).mean() <= CHANCE)
 
         closed, sharp = least_width(d, factor), least_width(d, factor, sharp=True)
         measured = bisect_left(range(closed or d - 1), True, lo=2, key=enough)  # one is too few

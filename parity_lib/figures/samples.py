@@ -25,9 +25,10 @@ def by_length(needed: pd.DataFrame, least: pd.DataFrame) -> Figure:
     line is n to the power k, through the heads' first point; below the dashed one, ``least`` (``k``, ``n``,
     ``examples``), the heads' first gradient cannot tell the sets apart.
     """
-    fig, parts = style.panels_by(needed.sort_values("k", kind="stable"), "k", "Parity of {} bits", 3.6)
+    finite = needed[np.isfinite(needed["median"])].sort_values("k", kind="stable")
+    fig, parts = style.panels_by(finite, "k", "Parity of {} bits", 3.6)
     for ax, k, frame in parts:
-        for name, part in frame[np.isfinite(frame["median"])].groupby("learner", sort=False):
+        for name, part in frame.groupby("learner", sort=False):
             above = name == "network"  # its line ends among others and begins above them
             _fan(part, "n", COLOURS[name], ax, None if above else name)
             if above:
@@ -40,17 +41,13 @@ def by_length(needed: pd.DataFrame, least: pd.DataFrame) -> Figure:
         style.say(ax, last["n"], last["examples"], "blind below", style.INK, gid="series")
         ax.set(xscale="log", xlabel="positions n")
         style.label_lines(ax)
-    power = {key: _power(part) for key, part in needed.groupby(["learner", "k"])}
-    off = [abs(found - (k if name == "heads" else 1)) for (name, k), found in power.items()
-           if name in ("heads", "elimination")]  # fmt: skip
+    off = []  # the powers of n that the medians follow, by least squares of their logarithms, from those foretold
+    for (name, k), part in finite.groupby(["learner", "k"]):
+        if name in ("heads", "elimination") and len(part) > 1:
+            power = np.polyfit(np.log(part["n"]), np.log(part["median"]), 1)[0]
+            off.append(abs(power - (k if name == "heads" else 1)))
     text = "Heads need close to nᵏ examples, elimination about n"
     return style.finding(fig, max(off, default=1.0) < 0.5, text, "Examples needed, by number of positions")
-
-
-def _power(part: pd.DataFrame) -> float:
-    """The power of n that the medians follow, by least squares of their logarithms."""
-    part = part[np.isfinite(part["median"])]
-    return float(np.polyfit(np.log(part["n"]), np.log(part["median"]), 1)[0]) if len(part) > 1 else np.nan
 
 
 @style.drawing

@@ -163,7 +163,8 @@ def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, noise: f
     bits = set(generator.choice(n, k, replace=False).tolist())
     heads = unit_start(k, code.shape[1], generator)
     mean, square = np.zeros_like(heads), np.zeros_like(heads)
-    batch, places, named = 1 << max(6, round(np.log2(n**k / (20 * code.shape[1])))), -(-n // 8), 0
+    batch = 1 << max(6, round(np.log2(n**k / (20 * code.shape[1]))))
+    places, named = -(-n // 8), 0
     for made in range(1, most // batch + 1):
         x = np.frombuffer(generator.bytes(batch * places), dtype=np.uint8).reshape(batch, places)
         labels = np.ones(batch, dtype=np.float32)

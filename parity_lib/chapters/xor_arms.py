@@ -104,7 +104,7 @@ def temperatures(lengths: list[int], values: list[float], factor: float, seeds: 
     The gradient is divided by T as well, so this is :func:`step_window` at the strength :math:`\lambda/T^2`, whose
     columns it has, with ``temperature`` and ``solved``.
     """
-    at = {factor / temperature**2: temperature for temperature in values}
+    at = {factor / temperature / temperature: temperature for temperature in values}
     found = step_window(lengths, ["characters"], list(at), seeds)
     return found.assign(temperature=found.factor.map(at), solved=found.worst < SOLVED)
 
@@ -114,7 +114,7 @@ def temperature_ends(found: pd.DataFrame) -> tuple[float, float]:
     shares = found.groupby("temperature").solved.mean()
     full = shares.index[(shares == 1).cummin()]
     none = shares.index[(shares == 0)[::-1].cummin()[::-1]]
-    return float(full.max()) if len(full) else 0.0, float(none.min()) if len(none) else math.inf
+    return max(full, default=0.0), min(none, default=math.inf)
 
 
 FORMATS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -135,7 +135,8 @@ def step_in_format(
     table, whole = embedding.to(dtype), step_size(task.d, strength)
     step = float(task.d) if scaled else whole
     uniform = torch.full((2, task.d), 1 / task.d, dtype=torch.float64)
-    slope, weights = (weight_gradient(task, uniform) * (whole / step)).to(dtype), uniform.to(dtype)
+    slope = (weight_gradient(task, uniform) * (whole / step)).to(dtype)
+    weights = uniform.to(dtype)
     pulled = weights * (slope - (weights * slope).sum(-1, keepdim=True))
     scores = (-torch.tensor(step, dtype=dtype) * (pulled @ table)) @ table.T
     powers = (scores - scores.amax(-1, keepdim=True) if stable else scores).exp()

@@ -105,7 +105,8 @@ def _add_gradients(
 def fused_gradients(task: SparseXOR, arms: Sequence[tuple[Tensor, str]], words: Tensor) -> Tensor:
     """:func:`summed_gradients`, fused; in single precision."""
     weights = torch.stack([weights for weights, _ in arms]).float().numpy()
-    shared, total = (weights[:, 0] == weights[:, 1]).all(-1), np.zeros(weights.shape, np.float32)
+    shared = (weights[:, 0] == weights[:, 1]).all(-1)
+    total = np.zeros(weights.shape, np.float32)
     codes = np.array([CODES[readout] for _, readout in arms])
     _add_gradients(words.numpy(), weights, codes, shared, np.array(task.pair), total)
     total[shared, 1] = total[shared, 0]

@@ -193,7 +193,8 @@ def against_bound(pairs: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (d, factor), part in pairs.groupby(["d", "factor"]):
-        m, mean, reach = int(part.m.iloc[0]), part.mean_loss.mean(), 1.96 * part.mean_loss.sem()
+        m, mean = int(part.m.iloc[0]), part.mean_loss.mean()
+        reach = 1.96 * part.mean_loss.sem()
         step = d, m, factor * math.log(d)
         rows.append(
             {
@@ -258,8 +259,9 @@ def sample_gaps(task: SparseXOR, embedding: Tensor) -> Gaps:
     :math:`M' = M d/(d-1)` a gap has mean :math:`M' \gamma_k`, :math:`\gamma_k` its gap per strength, and mean square
     :math:`(1 - M')(d/m) |p_h - p_k|^2`.
     """
-    gram, d, (i, j) = embedding @ embedding.T, task.d, task.pair
-    signal = majority(d) * d / (d - 1)
+    i, j = task.pair
+    gram = embedding @ embedding.T
+    signal = majority(task.d) * task.d / (task.d - 1)
     mean = signal * task.others(gram[i, i] + gram[i, j] - gram[i] - gram[j]).expand(2, -1)
     square = (1 - signal) * (gram[0] ** 2).sum() * 2 * task.others(1 - gram[task.pair])
     reach = task.others(torch.stack([(gram - gram[h]).abs().sum(-1) for h in task.pair]))

@@ -163,9 +163,11 @@ def samples(needed: pd.DataFrame) -> Figure:
              title="Finding the pair (dashed: proved)")  # fmt: skip
     style.ticks_at(left.xaxis, sorted(needed.d.unique()))
     ours = needed[needed.embedding == "characters"]
-    multiple, solves = ours.solved / ours.law, np.isfinite(ours.solved).groupby(ours.arm).mean()
+    multiple = ours.solved / ours.law
+    solves = np.isfinite(multiple).groupby(ours.arm).mean()
+    none = [arm for arm in ARMS if not solves.get(arm)]
     end = 1.02 * multiple[np.isfinite(multiple)].max()
-    grid, none = np.linspace(0, end, 80), [arm for arm in ARMS if not solves.get(arm)]
+    grid = np.linspace(0, end, 80)
     for place, arm in enumerate(arm for arm in ARMS if arm not in none):
         colour, part = ARMS[arm], multiple[ours.arm == arm].clip(upper=2 * end)  # not reached: beyond the axis
         sns.ecdfplot(x=part, stat="percent", color=colour, ax=right, lw=1.8)

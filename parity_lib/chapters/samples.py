@@ -410,10 +410,7 @@ def power_of(powers: pd.DataFrame, learner: str, k: int, n: int) -> Interval:
 
 
 def dearer_from(needed: pd.DataFrame, k: int, n: int, learner: str, other: str | None = None) -> float:
-    """The least rate of flipped labels from which on a learner needs more examples than another one, or than it had.
-
-    nan if at none.
-    """
+    """The least rate of flipped labels from which on a learner is dearer than another, or than all it had, or nan."""
     table = needed.query("k == @k and n == @n").pivot(index="noise", columns="learner", values="median")
     limit = table[other] if other else np.finfo(float).max
     return next((float(rate) for rate in table.index if (table[learner] > limit)[rate:].all()), np.nan)

@@ -38,10 +38,7 @@ ENOUGH, SURE = 0.99, 0.98
 
 
 def settings() -> list[Recipe]:
-    """The repair with every loss, either optimiser and either temperature; the start is always the paper's.
-
-    The learning rates are those at temperature 1; :func:`at_length` has the others.
-    """
+    """The repair with every loss, optimiser and temperature, from the paper's start, at the rates of temperature 1."""
     gd = {"log": 5.0, "linear": 20.0, "squared_hinge": 20.0}
     return [
         replace(RECIPES["repaired"], loss=loss, temperature_power=power, optimiser=optimiser, learning_rate=rate)

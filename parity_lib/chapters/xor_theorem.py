@@ -269,10 +269,7 @@ def sample_gaps(task: SparseXOR, embedding: Tensor) -> Gaps:
 
 
 def recovery_failure(gaps: Gaps, n: float) -> float:
-    """Proposition 3: after one step on n samples the pair is not the two best scores with at most this chance.
-
-    Bernstein's inequality for every gap, added up.
-    """
+    """Proposition 3, by Bernstein's inequality for every gap: the chance to miss the pair after a step on n samples."""
     return float(torch.exp(-n * gaps.mean**2 / (2 * (gaps.variance + gaps.reach * gaps.mean / 3))).sum())
 
 
@@ -280,8 +277,7 @@ def recovery_failure(gaps: Gaps, n: float) -> float:
 def proved_samples(lengths: list[int], embeddings: list[str], seeds: int) -> pd.DataFrame:
     """Samples from which on Proposition 3 promises recovery with probability one half, for drawn pairs.
 
-    Columns ``d``, ``m``, ``embedding``, ``seed``, ``proved``; infinite where a position is not told from the pair at
-    all.
+    Columns ``d``, ``m``, ``embedding``, ``seed``, ``proved``; infinite where a position is not told from the pair.
     """
     rows = []
     for d, embedding, seed in product(lengths, embeddings, range(seeds)):

@@ -29,14 +29,12 @@ def walk(task: Parity, x: Sequence[int], temperature: float, smoothing: float) -
     """
     if len(x) != task.n:
         raise ValueError(f"x must be {task.n} bits, got {len(x)}")
-    values = torch.tensor(x, dtype=torch.float64)
+    values, positions = torch.tensor(x, dtype=torch.float64), np.arange(1, task.n + 1)
     attention = soft_attention(aligned_directions(task.bits, task.n), task.n, temperature)
     read = position_weights(attention, task.k) @ values
-    tokens = embed(values.unsqueeze(0))[0].numpy()
-    positions = np.arange(1, task.n + 1)
-    table = {"position": positions, "x": list(x), "bit": np.isin(positions, task.bits)}
-    table |= {"sine": tokens[:, 2], "cosine": tokens[:, 3]}
-    heads = [pd.DataFrame(table).assign(head=i, attention=row) for i, row in enumerate(attention.numpy(), start=1)]
+    sine, cosine = embed(values.unsqueeze(0))[0, :, 2:].T.numpy()
+    table = {"position": positions, "x": x, "bit": np.isin(positions, task.bits), "sine": sine, "cosine": cosine}
+    heads = [pd.DataFrame(table | {"head": i, "attention": row}) for i, row in enumerate(attention.numpy(), 1)]
     return pd.concat(heads, ignore_index=True).assign(
         read=float(read), prediction=float(zigzag(read, task.k, smoothing)), label=int(task.labels(values)),
         smoothing=smoothing,
@@ -80,17 +78,15 @@ def proposition_3(n: int, max_k: int, sets: int) -> pd.DataFrame:
     distinct numbers of a network in each role.
     """
     generator, rows = torch.Generator().manual_seed(0), []
-    for k in range(1, min(max_k, n) + 1):
-        for _ in range(sets):
-            task = Parity.random(n, k, generator)
-            inputs = task.cube()
-            labels, network = task.labels(inputs), network_reading(n, task.bits, 1, k)
-            matrices = head_matrices(aligned_directions(task.bits, n))
-            sizes = distinct_parameters(network), matrices.numel() + distinct_parameters(network_reading(4, [1], k, k))
-            outputs = network(inputs), literal_prediction(inputs, matrices, k, 1e-6, 0.0)
-            for model, size, output in zip(("network", "transformer"), sizes, outputs, strict=True):
-                risk = LOSSES["squared_hinge"](labels, output).mean()
-                rows.append((k, model, size, float(risk.detach())))
+    for k, _ in product(range(1, min(max_k, n) + 1), range(sets)):
+        task = Parity.random(n, k, generator)
+        inputs, matrices = task.cube(), head_matrices(aligned_directions(task.bits, n))
+        network, head = network_reading(n, task.bits, 1, k), network_reading(4, [1], k, k)
+        sizes = distinct_parameters(network), matrices.numel() + distinct_parameters(head)
+        outputs = network(inputs), literal_prediction(inputs, matrices, k, 1e-6, 0.0)
+        for model, size, output in zip(("network", "transformer"), sizes, outputs, strict=True):
+            risk = LOSSES["squared_hinge"](task.labels(inputs), output).mean()
+            rows.append((k, model, size, float(risk.detach())))
     return pd.DataFrame(rows, columns=["k", "model", "parameters", "risk"])
 
 
@@ -184,7 +180,8 @@ def correlations(n: int, k: int) -> pd.DataFrame:
 
     Under uniform inputs, and under the law of Daniely and Malach (2020) as we read it: half of the time uniform, half
     of the time with all bits of B equal and the others uniform. Exact over all inputs, B being the first k bits.
-    Columns ``law``, ``in B``, ``single`` (largest over the bits, in size) and ``fewer`` (over sets of 1 to k - 1 bits).
+    Columns ``law``, ``in B``, ``single`` (in size, the smallest over the bits of B or the largest over the others) and
+    ``fewer`` (the largest over sets of 1 to k - 1 bits).
     """
     task = Parity(n, range(1, k + 1))
     cube = task.cube()
@@ -206,11 +203,8 @@ def judge_harder(found: pd.DataFrame) -> Verdict:
     """Claim ``uniform-harder``: uniform inputs hide the bits, those of Daniely and Malach show them one by one."""
     uniform, theirs = (found[found["law"] == law].set_index("in B") for law in ("uniform", "Daniely and Malach"))
     fewer, inside, outside = uniform["fewer"].max(), theirs.loc[True, "single"], theirs.loc[False, "single"]
-    numbers = {
-        "largest correlation of fewer than k bits, uniform": fewer,
-        "correlation of a bit of B, theirs": inside,
-        "of any other bit, theirs": outside,
-    }
+    numbers = {"largest correlation of fewer than k bits, uniform": fewer, "correlation of a bit of B, theirs": inside,
+               "of any other bit, theirs": outside}  # fmt: skip
     if fewer >= EXACT:
         return Verdict("fails", "proved", numbers)
     return Verdict("holds" if inside > 0.25 and outside < EXACT else "open", "proved", numbers)
@@ -235,16 +229,12 @@ def judge_network(checked: pd.DataFrame) -> Verdict:
 def judge_transformer(checked: pd.DataFrame, warmest: pd.DataFrame) -> Verdict:
     """Claim ``expr-transformer``: k heads and k neurons express every k-parity; no temperature is named."""
     hard = checked.loc[checked["model"] == "transformer", "risk"].max()
-    numbers = {
-        "largest risk, hard attention": hard,
-        "risk at temperature 1/n": dict(zip(warmest["n"], warmest["risk"], strict=True)),
-    }
+    by_length = dict(zip(warmest["n"], warmest["risk"], strict=True))
+    numbers = {"largest risk, hard attention": hard, "risk at temperature 1/n": by_length}
     if warmest["risk"].max() < SMALL:
         return Verdict("holds", "exact", numbers)
-    if hard >= EXACT:
-        return Verdict("fails", "exact", numbers)
     said = "With hard attention and the ReLU, or with a temperature of order 1/n²; at 1/n heads of norm 1 are blunt."
-    return Verdict("narrower range", "exact", numbers, said)
+    return Verdict("fails", "exact", numbers) if hard >= EXACT else Verdict("narrower range", "exact", numbers, said)
 
 
 def judge_smoothing(smoothed: pd.DataFrame) -> Verdict:

@@ -18,7 +18,6 @@ the package.
 
 import math
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -34,10 +33,8 @@ class Trap:
     n: int
     bits: tuple[int, ...]
     smoothing: str
-    c1: str
-    """The temperature is c1/n."""
-    centre: tuple[tuple[str, str], ...]
-    """:math:`a/\\tau` of every head, (sine, cosine)."""
+    c1: str  #: The temperature is c1/n.
+    centre: tuple[tuple[str, str], ...]  #: :math:`a/\tau` of every head, (sine, cosine).
     radius: str
 
 
@@ -45,23 +42,14 @@ class Trap:
 class Certificate:
     """What was proven of a :class:`Trap`, all numbers outward rounded."""
 
-    risk_low: float
-    """The risk is at least this in the whole ball."""
-    risk_high: float
-    gradient: float
-    """At the centre, at most."""
-    curvature_low: float
-    """m: every eigenvalue of the Hessian in the ball, in the coordinates a/tau, is at least this,"""
-    curvature_high: float
-    """and at most this, L."""
-    step: float
-    """Gradient descent on the heads a themselves with a step up to this, below 2 tau^2 / (L + gradient / radius), maps
-    the ball into itself."""
-    chance: float
-    """The paper's random start lies in the ball, or in one with its heads in another order, with at least this
-    probability (0 if its circle misses the ball)."""
-    holds: bool
-    """m > 0 and the gradient at the centre is shorter than m times the radius."""
+    risk_low: float  #: The risk in the whole ball is at least this,
+    risk_high: float  #: and at most this.
+    gradient: float  #: At the centre, at most.
+    curvature_low: float  #: m: every eigenvalue of the Hessian in the ball, in the coordinates a/tau, is at least this,
+    curvature_high: float  #: and at most this, L.
+    step: float  #: Descent on a itself with a step up to this, below 2 tau^2 / (L + gradient / radius), keeps the ball.
+    chance: float  #: The paper's random start, its heads in any order, is in the ball with at least this probability.
+    holds: bool  #: m > 0 and the gradient at the centre is shorter than m times the radius.
 
 
 TRAPS: dict[str, Trap] = {
@@ -83,10 +71,9 @@ def certify(trap: Trap) -> Certificate:
     """Enclose risk, gradient and curvature over the ball, and say what follows."""
     before, iv.prec = iv.prec, PRECISION
     try:
-        radius = iv.mpf(trap.radius)
-        centre = [[iv.mpf(part) for part in head] for head in trap.centre]
+        radius, centre = iv.mpf(trap.radius), np.array([[iv.mpf(part) for part in head] for head in trap.centre])
         _, slope, _ = _enclose(trap, centre, iv.mpf(0))
-        gradient = iv.sqrt(sum(part**2 for part in slope))
+        gradient = iv.sqrt((slope**2).sum())
         value, _, hessian = _enclose(trap, centre, radius)
         low, high = _eigenvalues(hessian)
         holds = bool(low > 0 and gradient.b < (low * radius).a)
@@ -99,64 +86,50 @@ def certify(trap: Trap) -> Certificate:
         iv.prec = before
 
 
-def _enclose(trap: Trap, centre: list[list[Any]], radius: Any) -> tuple[Any, list[Any], list[list[Any]]]:
+def _enclose(trap: Trap, centre: np.ndarray, radius: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """Risk, gradient (2k,) and Hessian (2k, 2k) over the ball, as intervals.
 
     S, G and K are enclosed by the mean value theorem from the centre: over the ball S moves by at most the radius times
     the length of G, G_i by the radius times the norm of K_i, and K_i by the radius times that of its own derivative.
     """
-    n, k = trap.n, len(trap.bits)
-    smoothing, either = iv.mpf(trap.smoothing), iv.mpf([-1, 1])
-    ball = [[part + radius * either for part in head] for head in centre]
-    at_centre, crude = ([_head_sums(head, n) for head in heads] for heads in (centre, ball))
-    size = 2 * k
-    value, slope = iv.mpf(0), [iv.mpf(0)] * size
-    hessian = [[iv.mpf(0)] * size for _ in range(size)]
-    for x in range(2**n):
+    k, smoothing, reach = len(trap.bits), iv.mpf(trap.smoothing), radius * iv.mpf([-1, 1])
+    at_centre, crude = (np.array([_head_sums(head, trap.n) for head in heads]) for heads in (centre, centre + reach))
+    value, slope, hessian = iv.mpf(0), np.full(2 * k, iv.mpf(0)), np.full((2 * k, 2 * k), iv.mpf(0))
+    for x in range(2**trap.n):
+        near, far = at_centre[:, x], crude[:, x]  # (k, 7)
         label = (-1) ** sum(x >> (bit - 1) & 1 for bit in trap.bits)
-        moves = iv.sqrt(sum(part[x][a] ** 2 for part in crude for a in (1, 2)))
-        turns = [iv.sqrt(part[x][3] ** 2 + 2 * part[x][4] ** 2 + part[x][5] ** 2) for part in crude]
-        loss, first, second = _loss(sum(p[x][0] for p in at_centre), radius * moves.b * either, label, k, smoothing)
-        g = [p[x][a] + radius * turn.b * either for p, turn in zip(at_centre, turns, strict=True) for a in (1, 2)]
-        value += loss
-        for i in range(size):
-            slope[i] += first * g[i]
-        for i, j in combinations_with_replacement(range(size), 2):
-            hessian[i][j] += second * (g[i] ** 2 if i == j else g[i] * g[j])
-        for h, (near, far) in enumerate(zip(at_centre, crude, strict=True)):
-            for c, (a, b) in enumerate(((0, 0), (0, 1), (1, 1))):
-                hessian[2 * h + a][2 * h + b] += first * (near[x][3 + c] + radius * far[x][6].b * either)
-    scale = iv.mpf(1) / 2**n
-    for i, j in combinations_with_replacement(range(size), 2):
-        hessian[i][j] = hessian[j][i] = hessian[i][j] * scale
-    return value * scale, [part * scale for part in slope], hessian
+        move = iv.sqrt((far[:, 1:3] ** 2).sum()).b * reach
+        turns = np.array([[iv.sqrt(uu**2 + 2 * uv**2 + vv**2).b * reach] for uu, uv, vv in far[:, 3:6]])
+        loss, first, second = _loss(near[:, 0].sum(), move, label, k, smoothing)
+        g = (near[:, 1:3] + turns).flatten()
+        products = np.outer(g, g)
+        np.fill_diagonal(products, g**2)
+        value, slope, hessian = value + loss, slope + g * first, hessian + products * second
+        for h, (uu, uv, vv) in enumerate(near[:, 3:6] + far[:, 6:] * reach):
+            hessian[2 * h : 2 * h + 2, 2 * h : 2 * h + 2] += np.array([[uu, uv], [uv, vv]]) * first
+    scale = iv.mpf(1) / 2**trap.n
+    return value * scale, slope * scale, hessian * scale
 
 
-def _head_sums(head: list[Any], n: int) -> list[list[Any]]:
+def _head_sums(head: np.ndarray, n: int) -> np.ndarray:
     """What one head adds to S, to G (2 numbers) and to K (3) on every input, and the size of K's own derivative.
 
     These are the mean of x under the head's attention and its joint cumulants with one, two and three positions.
     """
-    code = [(iv.sin(2 * iv.pi * j / n), iv.cos(2 * iv.pi * j / n)) for j in range(1, n + 1)]
-    gamma = [1 / sum(iv.exp(sum(s * (q[a] - p[a]) for a, s in enumerate(head))) for q in code) for p in code]
-    mean = [sum(g * p[a] for g, p in zip(gamma, code, strict=True)) for a in (0, 1)]
-    rows = []
-    for g, p in zip(gamma, code, strict=True):
-        u, v = p[0] - mean[0], p[1] - mean[1]
-        rows.append([g, g * u, g * v, g * u**2, g * u * v, g * v**2, g * u**3, g * u**2 * v, g * u * v**2, g * v**3])
-    whole = [sum(row[c] for row in rows) for c in range(10)]
-    sums = [[iv.mpf(0)] * 10]
+    code = np.array([(iv.sin(2 * iv.pi * j / n), iv.cos(2 * iv.pi * j / n)) for j in range(1, n + 1)])
+    gamma = np.array([1 / sum(map(iv.exp, (code - p) @ head)) for p in code])
+    u, v = (code - gamma @ code).T
+    powers = (u, v, u**2, u * v, v**2, u**3, u**2 * v, u * v**2, v**3)
+    rows = np.array([gamma, *(gamma * power for power in powers)]).T
+    uu, uv, vv, *_ = whole = rows[:, 3:].sum(0)
+    sums = np.full((1, 10), iv.mpf(0))
     for row in rows:  # all subsets of positions, in the order of the inputs' codes
-        sums += [[have + add for have, add in zip(known, row, strict=True)] for known in sums]
-    uu, uv, vv = whole[3:6]
-    found = []
-    for s, gu, gv, *rest in sums:
-        high = [part - s * all_ for part, all_ in zip(rest, whole[3:], strict=True)]
-        third = (high[3] - 3 * gu * uu, high[4] - 2 * gu * uv - gv * uu,
-                 high[5] - 2 * gv * uv - gu * vv, high[6] - 3 * gv * vv)  # fmt: skip
-        bend = iv.sqrt(sum(times * part**2 for times, part in zip((1, 3, 3, 1), third, strict=True)))
-        found.append([s, gu, gv, *high[:3], bend])
-    return found
+        sums = np.concatenate([sums, sums + row])
+    gu, gv, high = sums[:, 1], sums[:, 2], sums[:, 3:] - sums[:, :1] * whole
+    third = np.array([high[:, 3] - 3 * gu * uu, high[:, 4] - 2 * gu * uv - gv * uu,
+                      high[:, 5] - 2 * gv * uv - gu * vv, high[:, 6] - 3 * gv * vv])  # fmt: skip
+    bend = [iv.sqrt(size) for size in np.array([1, 3, 3, 1]) @ third**2]
+    return np.column_stack([sums[:, :3], high[:, :3], bend])
 
 
 def _loss(read: Any, move: Any, label: int, k: int, smoothing: Any) -> tuple[Any, Any, Any]:
@@ -186,27 +159,24 @@ def _zigzag(read: Any, k: int, smoothing: Any) -> tuple[Any, Any, Any]:
     return prediction, slope, bend
 
 
-def _eigenvalues(matrix: list[list[Any]]) -> tuple[Any, Any]:
+def _eigenvalues(matrix: np.ndarray) -> tuple[Any, Any]:
     r"""Bounds on all eigenvalues of a symmetric interval matrix: Gershgorin's discs of :math:`Q^T H Q`.
 
     Q holds the eigenvectors of the midpoint in floating point, orthogonal only nearly; what that costs is enclosed.
     """
-    size = len(matrix)
     middle = np.array([[(_low(entry) + _high(entry)) / 2 for entry in row] for row in matrix])
-    q = [[iv.mpf(float(entry)) for entry in row] for row in np.linalg.eigh(middle)[1]]
-    columns = list(zip(*q, strict=True))
-    turned = [[sum(row[j] * c[j] for j in range(size)) for c in columns] for row in matrix]  # H Q
-    turned = [[sum(c[i] * turned[i][j] for i in range(size)) for j in range(size)] for c in columns]
-    dots = [[abs(sum(a * b for a, b in zip(c, d, strict=True)) - (c is d)) for d in columns] for c in columns]
-    skew = iv.mpf(max(sum(row, iv.mpf(0)).b for row in dots))  # of Q^T Q from the identity
-    discs = [sum((abs(turned[i][j]) for j in range(size) if j != i), iv.mpf(0)) for i in range(size)]
-    low = iv.mpf(min((turned[i][i] - discs[i]).a for i in range(size)))
-    high = iv.mpf(max((turned[i][i] + discs[i]).b for i in range(size)))
+    q = np.array([[iv.mpf(float(entry)) for entry in row] for row in np.linalg.eigh(middle)[1]])
+    turned = q.T @ matrix @ q
+    skew = iv.mpf(max(row.sum().b for row in abs(q.T @ q - np.eye(len(q), dtype=int))))  # of Q^T Q from the identity
+    centres = turned.diagonal().copy()
+    np.fill_diagonal(turned, iv.mpf(0))
+    discs = abs(turned).sum(1)
+    low, high = min(bound.a for bound in centres - discs), max(bound.b for bound in centres + discs)
     stretch = 1 + skew * iv.mpf([-1, 1])  # of Q, squared
     return iv.mpf((low / stretch).a), iv.mpf((high / stretch).b)
 
 
-def _chance(trap: Trap, centre: list[list[Any]], room: Any) -> float:
+def _chance(trap: Trap, centre: np.ndarray, room: Any) -> float:
     """Probability, at least, that heads of norm n/c1 at independent uniform angles start so near."""
     norm, chance = iv.mpf(trap.n) / iv.mpf(trap.c1), iv.mpf(math.factorial(len(centre)))  # heads may change places
     for head in centre:

@@ -10,7 +10,7 @@ are those of s. The lemmas are in :mod:`parity_lib.chapters.lemmas`, a proof of 
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 
 import numpy as np
@@ -24,10 +24,9 @@ from ..kernels import fused
 from ..progress import track
 from ..recipes import RECIPES, Recipe, budget
 from ..risk import PopulationRisk, SeriesRisk, aligned_hard_risk
-from ..sampled_heads import SampledAttentionRisk
 from ..series import trigonometric_sums
 from ..task import Parity
-from ..training import committed, initial_directions, one_thread_per_process, train
+from ..training import committed, initial_directions, one_thread_per_process, risk_of, train
 from . import convergence_kernel
 from .certificate import TRAPS, certify
 from .lemmas import gradient, hessians, spread_bits
@@ -40,6 +39,7 @@ MELTED = 0.25
 """A head whose largest attention is below this has let go of single positions."""
 REST = 1e-3
 """A run of the authors' loss rests if its gradient is shorter."""
+FORCES = ("label-free", "parity signal")
 STILL, STRICT = 1e-10, 1e-6
 """A trap is a place with a gradient shorter than the first, where every curvature is above the second."""
 
@@ -136,12 +136,13 @@ def trials(settings: list[Setting], pairs: int, seed: int, accuracy: float = 1e-
     return pd.concat(columns, ignore_index=True).assign(**found)
 
 
-def success_map(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
+def success_map(settings: Sequence[Setting], pairs: int, seed: int, accuracy: float = 1e-3) -> pd.DataFrame:
     """:func:`trials` of all settings, on the same pairs for all with equal n and k."""
     stacks: dict[tuple[object, ...], list[Setting]] = {}
     for one in dict.fromkeys(settings):
         stacks.setdefault((one.n, one.k, one.smoothing, one.updates), []).append(one)
-    parts = [trials(stack, pairs, seed) for stack, _ in zip(stacks.values(), track(len(stacks), "map"), strict=True)]
+    steps = track(len(stacks), "map")
+    parts = [trials(stack, pairs, seed, accuracy) for stack, _ in zip(stacks.values(), steps, strict=True)]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -176,26 +177,22 @@ def windows(found: pd.DataFrame) -> pd.DataFrame:
     pairs of ``pairs``, at the smoothing ``at``; ``calm`` the share of its runs whose steps stay below the limit of
     stability.
     """
-    rows = []
-    for (k, near, n), part in found.groupby(["k", "neighbours", "n"]):
-        cells = with_calm(part).groupby("smoothing")[["solved", "calm"]].mean()
-        share, at = cells["solved"], cells["solved"].idxmax()
-        open_at = share.index[share >= 0.5]
-        solved = part.loc[part["smoothing"] == at, "solved"]
-        rows.append({"k": k, "neighbours": near, "n": n, "low": open_at.min(), "high": open_at.max(), "at": at,
-                     "best": share[at], "solved": int(solved.sum()), "pairs": len(solved),
-                     "calm": cells.loc[at, "calm"]})  # fmt: skip
-    return pd.DataFrame(rows)
+    by = ["k", "neighbours", "n"]
+    tried = with_calm(found).assign(best=found["solved"], pairs=1).groupby([*by, "smoothing"])
+    cells = tried.agg({"best": "mean", "solved": "sum", "pairs": "sum", "calm": "mean"}).reset_index()
+    window = cells[cells["best"] >= 0.5].groupby(by)["smoothing"].agg(low="min", high="max")
+    best = cells.loc[cells.groupby(by)["best"].idxmax()].rename(columns={"smoothing": "at"})
+    return best.join(window, on=by)[[*by, "low", "high", "at", "best", "solved", "pairs", "calm"]]
 
 
-KEYS = ["n", "k", "smoothing", "c1", "step", "updates"]
+KEYS = [field.name for field in fields(Setting)]
 
 
 def best_settings(found: pd.DataFrame) -> list[Setting]:
     """For every k the setting of a map with the most solved pairs; the first of equals."""
     shares = found.groupby(KEYS, sort=False)["solved"].mean().reset_index()
     chosen = shares.loc[shares.groupby("k", sort=True)["solved"].idxmax(), KEYS]
-    return [Setting(int(r.n), int(r.k), r.smoothing, r.c1, r.step, int(r.updates)) for r in chosen.itertuples()]
+    return [Setting(**row) for row in chosen.to_dict("records")]
 
 
 def closer(found: pd.DataFrame) -> list[Setting]:
@@ -209,34 +206,39 @@ def closer(found: pd.DataFrame) -> list[Setting]:
     ]  # fmt: skip
 
 
-def confirm(settings: Sequence[Setting], pairs: int, seed: int) -> pd.DataFrame:
-    """The chosen settings again on fresh pairs, with a finer series of the risk."""
-    return pd.concat([trials([setting], pairs, seed, 3e-4) for setting in settings], ignore_index=True)
-
-
 def with_calm(found: pd.DataFrame) -> pd.DataFrame:
     """The runs with a column ``calm``: whether their steps stay below the limit of stability."""
     return found.assign(calm=found["stability"] < 1)
-
-
-def steady(found: pd.DataFrame, least_k: int) -> pd.DataFrame:
-    """The runs with at least so many bits whose steps stay below the limit of stability."""
-    return found[(found["stability"] < 1) & (found["k"] >= least_k)]
 
 
 def success_table(found: pd.DataFrame) -> pd.DataFrame:
     """Solved and committed, k of N, with and without neighbours, and below the limit of stability; a row per k."""
     rows = []
     for k, part in found.groupby("k"):
-        near, below = part["neighbours"], part["stability"] < 1
-        cells = {"bits apart": part[~near], "with neighbours": part[near], "steps below 2/L": part[below]}
-        counts = {name: f"{int(p['solved'].sum())} of {len(p)}" for name, p in cells.items()}
-        first = part.iloc[0]
-        rows.append({"k": k, "b": first["smoothing"], "c1": first["c1"], "step/τ²": first["step"], **counts,
-                     "each head its own bit": f"{int(part['committed'].sum())} of {len(part)}",
+        near, below, first = part["neighbours"], part["stability"] < 1, part.iloc[0]
+        cells = {"bits apart": ~near, "with neighbours": near, "steps below 2/L": below}
+        rows.append({"k": k, "b": first["smoothing"], "c1": first["c1"], "step/τ²": first["step"],
+                     **{name: k_of_n(part.loc[chosen, "solved"]) for name, chosen in cells.items()},
+                     "each head its own bit": k_of_n(part["committed"]),
                      "median risk": f"{part['start'].median():.2f} to {part['risk'].median():.2f}",
                      "least": f"{first['least']:.2f}"})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def map_table(found: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Solved pairs of a map for every k and smoothing (and what else is in ``by``), all c1 and steps together: bits
+    apart and with neighbours, and runs whose steps stay below the limit of stability or not."""
+    sides, paces = {False: "bits apart", True: "neighbours"}, {True: "short steps", False: "steps that overshoot"}
+    cell = found["neighbours"].map(sides) + ", " + (found["stability"] < 1).map(paces)
+    cells = [f"{side}, {pace}" for side, pace in product(sides.values(), paces.values())]
+    named = found.assign(b=found["smoothing"], cell=cell).groupby([*by, "k", "b", "cell"])
+    table = named["solved"].agg(k_of_n).unstack(fill_value="0 of 0")
+    return table.reindex(columns=cells, fill_value="0 of 0").rename_axis(columns=None).reset_index()
+
+
+def k_of_n(found: pd.Series) -> str:
+    """How many of the truth values are true, in words."""
+    return f"{found.sum()} of {len(found)}"
 
 
 # Why: what the label-free force does alone
@@ -262,23 +264,27 @@ def anatomy(setting: Setting, pairs: int, seed: int) -> pd.DataFrame:
         **asdict(setting), "seed": seeds, "solved": solved(heads, tasks), "risk": risk(ends),
         "sharpest": heads.amax((1, 2)), "blind_sharpest": blind_heads.amax((1, 2)), "fall": risk(ends) - risk(rest),
         "growth": rest.norm(dim=2).amax(1) - ends.norm(dim=2).amax(1),
-        "pull": gradient(risk, rest).flatten(1).norm(dim=1),
-        "bend": torch.linalg.eigvalsh(hessians(risk, rest))[:, 0],
-        "blind_pull": gradient(blind, rest).flatten(1).norm(dim=1),
+        "pull": pull(risk, rest), "bend": torch.linalg.eigvalsh(hessians(risk, rest))[:, 0],
+        "blind_pull": pull(blind, rest),
     }  # fmt: skip
     return pd.DataFrame(found)
 
 
-def settle(risk: SeriesRisk, heads: Tensor, steps: int = 60, length: float = 0.5) -> Tensor:
-    """Newton's method down from every row: steps of at most this length, by the curvatures' absolute values.
+def pull(risk: SeriesRisk, heads: Tensor) -> Tensor:
+    """Length of the gradient at every row, (rows, heads, 2) -> (rows,)."""
+    return gradient(risk, heads).flatten(1).norm(dim=1)
+
+
+def settle(risk: SeriesRisk, heads: Tensor) -> Tensor:
+    """Newton's method down from every row: 60 steps no longer than one half, by the curvatures' absolute values.
 
     It comes to rest at a minimum where descent would take very long, and runs away where there is none.
     """
-    for _ in range(steps):
+    for _ in range(60):
         curvatures, axes = torch.linalg.eigh(hessians(risk, heads))
         along = (axes.mT @ gradient(risk, heads).flatten(1).unsqueeze(2)).squeeze(2)
         step = (axes @ (along / curvatures.abs().clamp_min(1e-9)).unsqueeze(2)).squeeze(2)
-        shorter = (length / step.norm(dim=1, keepdim=True).clamp_min(1e-30)).clamp_max(1)
+        shorter = (0.5 / step.norm(dim=1, keepdim=True).clamp_min(1e-30)).clamp_max(1)
         heads = heads - (step * shorter).reshape(heads.shape)
     return heads
 
@@ -297,10 +303,9 @@ def how_it_ended(found: pd.DataFrame) -> np.ndarray:
     """``solved``; or ``sharp trap`` or ``soft trap``, a strict minimum, some head sharp or none; or ``outward``, a
     valley in which the heads grow and the risk hardly falls; or ``on the way``; for every row."""
     trap = (found["pull"] < STILL) & (found["bend"] > STRICT)
-    kinds = np.where(found["sharpest"] < MELTED, "soft trap", "sharp trap")
     outward = (found["growth"] > 1) & (found["fall"] < 0.01 * found["risk"])
-    rest = np.where(trap, kinds, np.where(outward, "outward", "on the way"))
-    return np.where(found["solved"], "solved", rest)
+    met = [found["solved"], trap & (found["sharpest"] >= MELTED), trap, outward]
+    return np.select(met, ["solved", "sharp trap", "soft trap", "outward"], "on the way")
 
 
 def lost(found: pd.DataFrame, *ends: str) -> Rate:
@@ -348,27 +353,26 @@ def forces(settings: list[Setting], pairs: int, seed: int) -> pd.DataFrame:
         risk = PopulationRisk(tasks, "squared_hinge", 1.0, setting.smoothing, accuracy=1e-4)
         start = initial_directions(seeds, setting.k) * setting.n / setting.c1
         places = descend(risk, start, step, setting.updates, 100)
-        for name, part in zip(("label-free", "parity signal"), risk.forces(), strict=True):
+        for name, part in zip(FORCES, risk.forces(), strict=True):
             for frame, heads in enumerate(places):
-                columns = {"smoothing": setting.smoothing, "k": setting.k, "seed": seeds, "force": name,
-                           "update": frame * setting.updates // 100,
-                           "size": gradient(part, heads).flatten(1).norm(dim=1)}  # fmt: skip
-                parts.append(pd.DataFrame(columns))
+                columns = {"smoothing": setting.smoothing, "k": setting.k, "seed": seeds, "force": name}
+                update = frame * setting.updates // 100
+                parts.append(pd.DataFrame(columns | {"update": update, "size": pull(part, heads)}))
     return pd.concat(parts, ignore_index=True)
 
 
 @kept
-def first_forces(lengths: list[int], starts: int, smoothing: float = 1e-2) -> pd.DataFrame:
-    """Both forces of the squared hinge at the random start, k = 3 evenly spread bits, against n.
+def first_forces(lengths: list[int], starts: int) -> pd.DataFrame:
+    """Both forces of the squared hinge at the random start, k = 3 evenly spread bits and smoothing 0.01, against n.
 
     Columns ``n``, ``temperature`` ("1/n" or "1"), ``seed``, ``force``, ``size`` (nan below 1e-150).
     """
     parts, heads = [], initial_directions(range(starts), 3)
     for n, name in product(lengths, ("1/n", "1")):
         temperature = 1 / n if name == "1/n" else 1.0
-        risk = PopulationRisk(spread_bits(n, 3), "squared_hinge", temperature, smoothing, accuracy=1e-4)
-        for force, part in zip(("label-free", "parity signal"), risk.forces(), strict=True):
-            size = temperature * gradient(part, heads).flatten(1).norm(dim=1)
+        risk = PopulationRisk(spread_bits(n, 3), "squared_hinge", temperature, 1e-2, accuracy=1e-4)
+        for force, part in zip(FORCES, risk.forces(), strict=True):
+            size = temperature * pull(part, heads)
             size[size < 1e-150] = math.nan
             columns = {"n": n, "temperature": name, "seed": range(starts), "force": force, "size": size}
             parts.append(pd.DataFrame(columns))
@@ -388,40 +392,25 @@ def landscape(n: int, bits: list[int], smoothings: list[float], points: int, sta
     """Risk of two heads over the positions they point at, and the ways of training; a panel per smoothing, and one
     for heads that sample.
 
-    Columns ``panel``, ``layer`` (``risk`` or ``way``), ``seed``, ``frame``, ``head_1``, ``head_2``, ``risk``.
+    Columns ``panel``, ``layer`` (``risk`` or ``way``), ``seed``, ``frame``, ``head_1``, ``head_2``, ``risk``. All is
+    in s, where heads of norm n are as long as those of the paper.
     """
     task, parts = Parity(n, bits), []
     recipes = {f"b = {b:g}": Setting(n, 2, b, updates=updates).recipe(1e-4, 40) for b in smoothings}
     recipes["heads that sample"] = RECIPES["repaired"]
+    places = torch.cartesian_prod(torch.arange(points), torch.arange(points))  # both heads on a finer circle
+    first, second = (places.double() + 1).T * n / points
     for panel, recipe in recipes.items():
-        risk: PopulationRisk | SampledAttentionRisk
-        if recipe.head == "zigzag":
-            risk = PopulationRisk(task, "squared_hinge", 1.0, recipe.smoothing, accuracy=1e-4)
-        else:
-            risk = SampledAttentionRisk(task, "log", 1.0)
-        values = angle_landscape(risk, n, points)
-        at = torch.arange(1, points + 1, dtype=torch.float64) * n / points
-        first, second = torch.meshgrid(at, at, indexing="ij")
-        parts.append(pd.DataFrame({"panel": panel, "layer": "risk", "head_1": first.flatten(),
-                                   "head_2": second.flatten(), "risk": values.flatten()}))  # fmt: skip
+        risk = risk_of([task], replace(recipe, temperature=1.0, temperature_power=0))  # of s
+        values = risk(n * positional_code(points)[places])
+        columns = {"panel": panel, "layer": "risk", "head_1": first, "head_2": second, "risk": values}
+        parts.append(pd.DataFrame(columns))
         run = train(task, recipe, starts, progress=False)
-        places = angle_to_position(run.directions, n)  # (frames, seeds, heads)
-        frames = torch.arange(len(places)).unsqueeze(1).expand(places.shape[:2])
-        parts.append(pd.DataFrame({"panel": panel, "layer": "way", "frame": frames.flatten(),
-                                   "seed": torch.tensor(run.seeds).expand(places.shape[:2]).flatten(),
-                                   "head_1": places[..., 0].flatten(), "head_2": places[..., 1].flatten(),
-                                   "risk": run.risk.flatten()}))  # fmt: skip
+        for frame, heads in enumerate(angle_to_position(run.directions, n)):
+            columns = {"panel": panel, "layer": "way", "frame": frame, "seed": run.seeds, "head_1": heads[:, 0],
+                       "head_2": heads[:, 1], "risk": run.risk[frame]}  # fmt: skip
+            parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
-
-
-def angle_landscape(risk: PopulationRisk | SampledAttentionRisk, sharpness: float, points: int) -> Tensor:
-    """Risk of two heads of norm ``sharpness * temperature`` over all pairs of angles, (points, points).
-
-    Entry [i, j]: head 1 points at position ``n (i + 1) / points``, head 2 at ``n (j + 1) / points``.
-    """
-    heads = sharpness * risk.temperature * positional_code(points)
-    pairs = torch.stack(torch.broadcast_tensors(heads.unsqueeze(1), heads.unsqueeze(0)), dim=2)
-    return risk(pairs.reshape(-1, 2, 2)).reshape(points, points)
 
 
 # The rate, in the easiest case
@@ -443,15 +432,15 @@ def slow_descent(n: int, updates: int, step: float) -> pd.DataFrame:
     The step is the same throughout, so that a geometric rate would be a straight line of log(risk).
     """
     head = (n * positional_code(n)[[0]]).requires_grad_()  # attention above one half, at temperature 1
-    rows = []
-    kept_at = set(np.unique(np.geomspace(1, updates, 60).astype(int)).tolist())
-    for update in range(1, updates + 1):
+    risks = []
+    for _ in range(updates):
         risk = one_head_risk(soft_attention(head, n, 1.0)[0], 1)
         (slope,) = torch.autograd.grad(risk, head)
         head = (head - step * slope).detach().requires_grad_()
-        if update in kept_at:
-            rows.append((update, float(risk.detach()), update * float(risk.detach())))
-    return pd.DataFrame(rows, columns=["update", "risk", "product"])
+        risks.append(float(risk.detach()))
+    update = np.unique(np.geomspace(1, updates, 60).astype(int))
+    found = np.array(risks)[update - 1]
+    return pd.DataFrame({"update": update, "risk": found, "product": update * found})
 
 
 def risk_floor(k: int, smoothing: float, n: int) -> float:
@@ -479,56 +468,50 @@ def floors(found: pd.DataFrame, n: int) -> pd.DataFrame:
 
 
 def parity_terms(risk: PopulationRisk, directions: Tensor) -> tuple[Tensor, Tensor]:
-    """The parity signal of one set of heads, frequency by frequency: omega (M,) and its terms (M,)."""
+    """The parity signal frequency by frequency: omega (M,) and its terms, (rows, heads, 2) -> (rows, M)."""
     weights = position_weights(soft_attention(directions, risk.n, risk.temperature), risk.k)
     half = math.pi / risk.series.period * torch.arange(1, risk.frequencies + 1, dtype=torch.float64)
-    angles = half.unsqueeze(1) * weights
-    on_bits = torch.zeros(risk.n, dtype=torch.bool)
-    on_bits[list(risk.tasks[0].indices)] = True
-    return 2 * half, risk.series.parity[1:] * torch.where(on_bits, angles.sin(), angles.cos()).prod(1)
+    angles = half.unsqueeze(1) * weights.unsqueeze(1)  # (rows, M, n)
+    bits = risk.bits(weights.shape[:1], weights.device)
+    on_bits = torch.zeros_like(weights, dtype=torch.bool).scatter(1, bits, True).unsqueeze(1)
+    return 2 * half, risk.series.parity[1:] * torch.where(on_bits, angles.sin(), angles.cos()).prod(-1)
 
 
 @kept
-def aliases(n: int, ks: list[int], sets: int, seed: int = 0) -> pd.DataFrame:
+def aliases(n: int, ks: list[int], sets: int) -> pd.DataFrame:
     """Runs of the authors' loss (labels ±1, exact gradients) on random sets without neighbours; one row per run.
 
-    Columns ``k``, ``seed``, ``bits``, ``recovered``, ``committed``, ``risk``, ``pull`` (length of the gradient),
-    ``distance`` (how far a bit's weight is from one third, at most), ``third`` and ``other`` (what the frequencies
-    around 3 pi, and all others, add to the risk), and ``weights``, the summed attention of all positions.
+    Columns ``k``, ``seed``, ``bits``, ``recovered``, ``distance`` (how far a bit's weight is from one third, at most),
+    ``weight`` (the summed attention of all positions), ``rests`` (not recovered and hardly a gradient), and
+    ``third_harmonic``: at rest the frequencies around 3 pi lower the risk, and more than all others do.
     """
     recipe, parts = replace(RECIPES["figure2-signed"], epochs=1, updates_per_epoch=800), []
     for k in ks:
-        tasks = mixed_sets(n, k, 2 * sets, seed + k)[::2]
-        run = train(tasks, recipe, range(seed, seed + sets), progress=False)
-        for row, task in enumerate(tasks):
-            risk = PopulationRisk(task, recipe.loss, 1.0, recipe.smoothing)
-            value, slope = risk.value_and_gradient(run.directions[-1, row])
-            omega, terms = parity_terms(risk, run.directions[-1, row])
-            third = (omega / math.pi + 0.5).floor() == 3
-            weights = run.attention[-1, row].sum(0)
-            off = float((weights[list(task.indices)] - 1 / 3).abs().max())
-            parts.append((k, run.seeds[row], " ".join(map(str, task.bits)), bool(run.recovered[row]),
-                          bool(run.committed[row]), float(value), float(slope.norm()), off,
-                          float(terms[third].sum()), float(terms[~third].sum()),
-                          " ".join(f"{w:.4f}" for w in weights.tolist())))  # fmt: skip
-    columns = ["k", "seed", "bits", "recovered", "committed", "risk", "pull", "distance", "third", "other", "weights"]
-    found = pd.DataFrame(parts, columns=columns)
-    rests = ~found["recovered"] & (found["pull"] < REST)
-    return found.assign(
-        rests=rests, alias=rests & (found["distance"] < 0.1),
-        third_harmonic=rests & (found["third"] < np.minimum(0.0, found["other"])),
-    )  # fmt: skip
+        tasks = mixed_sets(n, k, 2 * sets, seed=k)[::2]
+        run = train(tasks, recipe, sets, progress=False)
+        risk, heads = PopulationRisk(tasks, recipe.loss, 1.0, recipe.smoothing), run.directions[-1]
+        weights = run.attention[-1].sum(1)
+        on_bits = weights.gather(1, risk.bits(weights.shape[:1], weights.device))
+        rests = ~run.recovered & (pull(risk, heads) < REST)
+        omega, terms = parity_terms(risk, heads)
+        around = (omega / math.pi + 0.5).floor() == 3
+        third, other = terms[:, around].sum(1), terms[:, ~around].sum(1)
+        columns = {
+            "k": k, "seed": run.seeds, "bits": [task.bits for task in tasks], "recovered": run.recovered,
+            "distance": (on_bits - 1 / 3).abs().amax(1), "rests": rests,
+            "third_harmonic": rests & (third < other.clamp_max(0)),
+            "weight": [[round(weight, 4) for weight in row] for row in weights.tolist()],
+        }  # fmt: skip
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
 
 
 def alias_shown(found: pd.DataFrame) -> pd.DataFrame:
     """Of every k the run at rest whose bits carry closest to one third: ``k``, ``position``, ``bit``, ``weight``."""
-    parts = []
-    for k, part in found[found["rests"]].groupby("k"):
-        row = part.loc[part["distance"].idxmin()]
-        weights, bits = [float(w) for w in row["weights"].split()], {int(b) for b in row["bits"].split()}
-        places = range(1, len(weights) + 1)
-        parts.append(pd.DataFrame({"k": k, "position": places, "bit": [p in bits for p in places], "weight": weights}))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["k", "position", "bit", "weight"])
+    chosen = found.loc[found[found["rests"]].groupby("k")["distance"].idxmin()].explode("weight", ignore_index=True)
+    position = chosen.groupby("k").cumcount() + 1
+    bit = [place in bits for place, bits in zip(position, chosen["bits"], strict=True)]
+    return chosen[["k"]].assign(position=position, bit=bit, weight=chosen["weight"].astype(float))
 
 
 # Verdicts
@@ -537,11 +520,10 @@ def alias_shown(found: pd.DataFrame) -> pd.DataFrame:
 @kept
 def certified() -> pd.DataFrame:
     """The certified traps, one row each: where, and what is proven (see :mod:`parity_lib.chapters.certificate`)."""
-    rows = []
-    for name, trap in TRAPS.items():
-        where = {"n": trap.n, "k": len(trap.bits), "bits": " ".join(map(str, trap.bits)), "c1": float(trap.c1)}
-        where |= {"smoothing": float(trap.smoothing), "radius": float(trap.radius)}
-        rows.append({"trap": name, **where, **asdict(certify(trap))})
+    rows = [
+        {"trap": name, "n": trap.n, "k": len(trap.bits), "smoothing": float(trap.smoothing), **asdict(certify(trap))}
+        for name, trap in TRAPS.items()
+    ]
     return pd.DataFrame(rows)
 
 
@@ -553,7 +535,7 @@ def certificate_table(found: pd.DataFrame) -> pd.DataFrame:
         centre = [f"({sine}, {cosine})" for sine, cosine in trap.centre] + [""] * (int(found["k"].max()) - int(r.k))
         heads = {f"head {i}, a/τ": place for i, place in enumerate(centre, 1)}
         size = 10.0 ** math.floor(math.log10(r.chance))
-        columns[f"n = {r.n}, B = {{{r.bits.replace(' ', ', ')}}}"] = {
+        columns[f"n = {r.n}, B = {{{', '.join(map(str, trap.bits))}}}"] = {
             "smoothing b": trap.smoothing, "c1": trap.c1, **heads, "radius of the ball": trap.radius,
             "risk in the ball": f"{r.risk_low:.4f} to {r.risk_high:.4f}",
             "curvature": f"{r.curvature_low:.4f} to {r.curvature_high:.4f}",
@@ -561,20 +543,6 @@ def certificate_table(found: pd.DataFrame) -> pd.DataFrame:
             "chance of a start in it": tell("above {size:power}", holds=True, size=size).text,
         }  # fmt: skip
     return pd.DataFrame(columns).rename_axis("").reset_index()
-
-
-def map_table(found: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Solved pairs of a map for every k and smoothing (and what else is in ``by``), all c1 and steps together: bits
-    apart and with neighbours, and runs whose steps stay below the limit of stability or not."""
-    sides = {"bits apart": ~found["neighbours"], "neighbours": found["neighbours"]}
-    pace = {"short steps": found["stability"] < 1, "steps that overshoot": found["stability"] >= 1}
-    rows = []
-    for names, part in found.groupby([*by, "k", "smoothing"]):
-        cells = {f"{side}, {steps}": part.loc[near & calm, "solved"]
-                 for side, near in sides.items() for steps, calm in pace.items()}  # fmt: skip
-        counts = {name: f"{int(one.sum())} of {len(one)}" for name, one in cells.items()}
-        rows.append(dict(zip([*by, "k", "b"], names, strict=True)) | counts)
-    return pd.DataFrame(rows)
 
 
 def judge_traps(certificates: pd.DataFrame) -> Verdict:
@@ -592,28 +560,21 @@ def judge_traps(certificates: pd.DataFrame) -> Verdict:
     return Verdict("fails", "certified", numbers, instead)
 
 
-def sides(confirmed: pd.DataFrame) -> pd.DataFrame:
-    """Pairs solved at the best setting of every k, apart and with neighbours: the ``rate`` of both, by ``k``.
-
-    A claim about any set of bits has to hold on either side, so ``least`` is the lower of the two.
-    """
-    found = confirmed.groupby(["k", "neighbours"])["solved"].agg(rate).unstack()
-    found.columns = ["with neighbours" if near else "apart" for near in found.columns]
-    least = [min((one for one in row if isinstance(one, Rate)), key=lambda one: one.share) for row in found.to_numpy()]
-    return found.assign(least=least)
-
-
 def _best(confirmed: pd.DataFrame) -> tuple[dict[int, Rate], dict[str, Rate], str]:
-    """The rate that decides by k, all rates with their names, and the n at which they were found."""
-    found = sides(confirmed)
-    named = {f"k = {k}, best setting, {side}": share for k, row in found.drop(columns="least").iterrows()
-             for side, share in row.items() if isinstance(share, Rate)}  # fmt: skip
+    """Pairs solved at the best setting of every k, apart and with neighbours, with the n at which they were found.
+
+    A claim about any set of bits has to hold on either side, so the lower of the two decides: the first part, by k.
+    """
+    by_side = confirmed.groupby(["k", "neighbours"])["solved"]
+    found, least = by_side.agg(rate), by_side.mean().groupby("k").idxmin()
+    named = {f"k = {k}, best setting, {'with neighbours' if near else 'apart'}": share
+             for (k, near), share in found.items()}  # fmt: skip
     at = f"at n = {', '.join(map(str, sorted(confirmed['n'].unique())))}"
-    return {int(k): one for k, one in found["least"].items()}, named, at
+    return found[least].droplevel("neighbours").to_dict(), named, at
 
 
 def judge_convergence(confirmed: pd.DataFrame) -> Verdict:
-    """Theorem 5's recipe brings the heads to the bits, for every k and on both sides of :func:`sides`."""
+    """Theorem 5's recipe brings the heads to the bits, for every k, apart and with neighbours."""
     found, numbers, at = _best(confirmed)
     passing = [k for k, share in found.items() if share.low > 0.5]
     if not passing:
@@ -640,11 +601,11 @@ def judge_any_k(confirmed: pd.DataFrame) -> Verdict:
 
 def judge_rate(floors: pd.DataFrame, descent: pd.DataFrame) -> Verdict:
     """Theorem 5's geometric rate to 0: refuted for b > 0 by a floor, and without smoothing by a rate of 1/t."""
-    late = descent[descent["update"] >= descent["update"].max() / 4]["product"]
-    change = float(late.max() / late.min() - 1)
+    late = descent.loc[descent["update"] >= descent["update"].max() / 4, "product"]
+    change, least = late.max() / late.min() - 1, floors[["floor", "least"]].min()
     numbers = {
-        "smallest proved floor": float(floors["floor"].min()), "least risk found": float(floors["least"].min()),
-        "update x risk, last three quarters": float(late.median()), "it changes by": change,
+        "smallest proved floor": least["floor"], "least risk found": least["least"],
+        "update x risk, last three quarters": late.median(), "it changes by": change,
     }  # fmt: skip
     if (floors["floor"] > 0).all() and (floors["least"] >= floors["floor"]).all() and change < 0.1:
         instead = "with b > 0 the risk cannot reach 0; with b = 0 no rate is geometric, for bits apart at best 1/t"

@@ -20,6 +20,8 @@ from .store import kept
 Runs = Mapping[str, Sequence[Run]]
 """The runs of each panel, ``left`` (no neighbours among the bits) and ``right`` (one pair of them)."""
 AUTHORS, THEOREM, SIGNED = "figure2", "theory", "figure2-signed"
+SHARE = 0.3
+"""Attention that a head must give either of two neighbours to share the pair."""
 NAMES = {
     THEOREM: "the theorem's recipe",
     "later-code": "the authors' later code",
@@ -46,10 +48,7 @@ def compared(theory_rates: Sequence[float], later_batch: int, epochs: int, updat
     return chosen + [replace(RECIPES[name], **budget) for name in (AUTHORS, "figure2-population", SIGNED)]
 
 
-@kept
-def trained(task: Parity, recipe: Recipe, seeds: int, device: str = "auto") -> Run:
-    """:func:`parity_lib.training.train`, kept on disk."""
-    return train(task, recipe, seeds, device=device)
+trained = kept(train)
 
 
 def train_all(
@@ -62,7 +61,7 @@ def train_all(
     runs = {}
     for (panel, task), later in zip(tasks.items(), later_seeds, strict=True):
         starts = {AUTHORS: minibatch_seeds, "later-code": later}
-        runs[panel] = [trained(task, recipe, starts.get(recipe.name, seeds), device) for recipe in recipes]
+        runs[panel] = [trained(task, recipe, starts.get(recipe.name, seeds), device=device) for recipe in recipes]
     return runs
 
 
@@ -70,7 +69,7 @@ def at_equal_smoothing(runs: Runs, device: str = "auto") -> Rate:
     """How often labels ±1 commit at the smoothing of the recipe with labels {0, 1}: is it the scale alone?"""
     signed, other = (example_run(runs, "left", name) for name in (SIGNED, "figure2-population"))
     even = replace(signed.recipe, smoothing=other.recipe.smoothing)
-    return rate(trained(signed.task, even, len(signed.seeds), device).committed)
+    return rate(trained(signed.task, even, len(signed.seeds), device=device).committed)
 
 
 def outcomes(runs: Runs) -> pd.DataFrame:
@@ -84,7 +83,7 @@ def outcomes(runs: Runs) -> pd.DataFrame:
     parts = []
     for panel, members in runs.items():
         for run in members:
-            shared = shares_direction(run, run.task.neighbours[0]) if run.task.neighbours else run.committed & False
+            shared = shares_direction(run) if run.task.neighbours else run.committed & False
             found = {
                 "panel": panel, "recipe": run.recipe.name, "rate": run.recipe.learning_rate, "seed": run.seeds,
                 "recovered": run.recovered, "committed": run.committed, "shared": shared, "read": reads_bits(run),
@@ -132,24 +131,20 @@ def example(runs: Runs, outcomes: pd.DataFrame, panel: str, recipe: str = AUTHOR
 def course(run: Run, seed: int, panel: str = "") -> pd.DataFrame:
     """The attention of every head on every position, epoch by epoch, in one seed: what the heat maps show.
 
-    Columns ``panel``, ``recipe``, ``seed``, ``head``, ``epoch``, ``position``, ``attention`` and ``bit`` (whether the
-    position is in B).
+    Columns ``panel``, ``epoch``, ``head``, ``position``, ``attention``, ``bit`` (in B), ``recipe``, ``seed``.
     """
     attention = run.attention[:, run.seeds.index(seed)]
     frames, heads, n = attention.shape
-    index = pd.MultiIndex.from_product(
-        [range(frames), range(1, heads + 1), range(1, n + 1)], names=["epoch", "head", "position"]
-    )
-    frame = pd.DataFrame({"attention": attention.reshape(-1).numpy()}, index).reset_index()
-    frame["bit"] = frame["position"].isin(run.task.bits)
+    places = [range(frames), range(1, heads + 1), range(1, n + 1)]
+    index = pd.MultiIndex.from_product(places, names=["epoch", "head", "position"])
+    frame = pd.DataFrame({"attention": attention.flatten()}, index).reset_index()
     frame.insert(0, "panel", panel)
-    return frame.assign(recipe=run.recipe.name, seed=seed)
+    return frame.assign(bit=frame["position"].isin(run.task.bits), recipe=run.recipe.name, seed=seed)
 
 
-def both_panels(runs: Runs, outcomes: pd.DataFrame, recipe: str = AUTHORS) -> pd.DataFrame:
-    """:func:`course` of one seed for each panel: the first that ended as in the paper's picture."""
-    parts = [course(*example(runs, outcomes, panel, recipe), panel) for panel in runs]
-    return pd.concat(parts, ignore_index=True)
+def both_panels(runs: Runs, outcomes: pd.DataFrame) -> pd.DataFrame:
+    """:func:`course` of the :func:`example` of the authors' code on each panel."""
+    return pd.concat([course(*example(runs, outcomes, panel), panel) for panel in runs], ignore_index=True)
 
 
 def circle(run: Run, seed: int) -> pd.DataFrame:
@@ -167,10 +162,9 @@ def half_way(runs: Sequence[Run]) -> pd.DataFrame:
     """
     parts = []
     for run in runs:
-        pair = run.task.neighbours[0]
-        heads = splits_pair(run, pair)
+        heads = splits_pair(run)
         chosen = heads.any(-1)
-        first, second = offset_from_middle(run, pair)[heads].reshape(-1, 2).T
+        first, second = offset_from_middle(run)[heads].reshape(-1, 2).T
         room = room_for_offset(run)[heads].reshape(-1, 2).amin(-1)
         found = {"seed": torch.tensor(run.seeds)[chosen], "first": first, "second": second, "room": room}
         parts.append(pd.DataFrame(found | {"recovered": run.recovered[chosen], "recipe": run.recipe.name}))
@@ -182,14 +176,13 @@ def largest_offset(pairs: pd.DataFrame) -> float:
     return float(pairs[["first", "second"]].abs().max().max()) if len(pairs) else 0.0
 
 
-def judge(stated: Rate, changed: Mapping[str, Rate], threshold: float = 0.5) -> Verdict:
-    """Verdict on a claim about success, by the ends of the intervals.
+def judge(stated: Rate, changed: Mapping[str, Rate]) -> Verdict:
+    """Verdict on a claim about success: does the interval of its rate lie above one half, below it, or around it?
 
-    As stated it holds if its interval lies above the threshold, fails if it lies below, and is open between.
     What holds instead names all the ``changed`` settings whose interval lies above, in the order given.
     """
-    as_stated = "holds" if stated.low > threshold else "fails" if stated.high < threshold else "open"
-    passing = [name for name, found in changed.items() if found.low > threshold]
+    as_stated = "holds" if stated.low > 0.5 else "fails" if stated.high < 0.5 else "open"
+    passing = [name for name, found in changed.items() if found.low > 0.5]
     names = " or ".join(part for part in (", ".join(passing[:-1]), *passing[-1:]) if part)
     instead = f"with {names}" if names and as_stated != "holds" else ""
     return Verdict(as_stated, "measured", {"as stated": stated, **changed}, instead)
@@ -212,10 +205,8 @@ def judge_hard_reading(outcomes: pd.DataFrame) -> Verdict:
     if code.high < 0.5 < exact.low:
         said = "True of the authors' code; with exact gradients and labels ±1 the heads tilt apart and are read right."
         return Verdict("narrower range", "measured", numbers, said)
-    if code.high < 0.5 and exact.high < 0.5:
-        return Verdict("holds", "measured", numbers)
-    failed = code.low > 0.5 and exact.low > 0.5
-    return Verdict("fails" if failed else "open", "measured", numbers)
+    holds, fails = max(code.high, exact.high) < 0.5, min(code.low, exact.low) > 0.5
+    return Verdict("holds" if holds else "fails" if fails else "open", "measured", numbers)
 
 
 def judge_scores(outcomes: pd.DataFrame) -> Verdict:
@@ -235,41 +226,42 @@ def reads_bits(run: Run) -> Tensor:
     return (on_bits > COMMITTED) & (on_bits > elsewhere)
 
 
-def shares_direction(run: Run, pair: tuple[int, int], tolerance: float = 0.1) -> Tensor:
+def shares_direction(run: Run) -> Tensor:
     """Figure 2, right: two heads end half-way between the neighbours, the others on the other bits, (seeds,).
 
-    Exactly two heads point within ``tolerance`` positions of the middle of ``pair``, and every other
-    bit of B gets more than 0.6 of some head's attention.
+    Exactly two heads point within 0.1 positions of the middle of the pair, and every other bit of B gets more than 0.6
+    of some head's attention.
     """
-    near = offset_from_middle(run, pair).abs() <= tolerance
-    others = [index for index in run.task.indices if index + 1 not in pair]
+    near = offset_from_middle(run).abs() <= 0.1
+    others = [bit - 1 for bit in run.task.bits if bit not in run.task.neighbours[0]]
     read = run.attention[-1][..., others].amax(-2) > COMMITTED
     return (near.sum(-1) == 2) & read.all(-1)
 
 
-def splits_pair(run: Run, pair: tuple[int, int], share: float = 0.3) -> Tensor:
-    """The heads that share a pair of neighbours by their attention, whatever their angle, (seeds, heads).
+def splits_pair(run: Run) -> Tensor:
+    """The heads that share the pair of neighbours by their attention, whatever their angle, (seeds, heads).
 
-    In a seed where exactly two heads give each position of ``pair`` more than ``share``: those two.
+    In a seed where exactly two heads give each position of the pair more than :data:`SHARE`: those two.
     """
-    both = (run.attention[-1][..., [pair[0] - 1, pair[1] - 1]] > share).all(-1)
+    first, second = run.task.neighbours[0]
+    both = (run.attention[-1][..., [first - 1, second - 1]] > SHARE).all(-1)
     return both & (both.sum(-1, keepdim=True) == 2)
 
 
-def offset_from_middle(run: Run, pair: tuple[int, int]) -> Tensor:
-    """How far from the middle of a pair of neighbours every head points at the end, in positions, (seeds, heads)."""
+def offset_from_middle(run: Run) -> Tensor:
+    """How far from the middle of the pair of neighbours every head points at the end, in positions, (seeds, heads)."""
     n = run.task.n
-    offset = angle_to_position(run.directions[-1], n) - (pair[0] + 0.5)
+    offset = angle_to_position(run.directions[-1], n) - (run.task.neighbours[0][0] + 0.5)
     return (offset + n / 2) % n - n / 2
 
 
-def room_for_offset(run: Run, share: float = 0.3) -> Tensor:
+def room_for_offset(run: Run) -> Tensor:
     r"""The largest offset from the middle that :func:`splits_pair` would still admit, (seeds, heads).
 
     At offset d the scores of the two positions differ by :math:`2|a| \sin(\pi/n) \sin(2\pi d/n)`, and two shares above
-    ``share`` have a ratio below (1 - share) / share.
+    :data:`SHARE` have a ratio below (1 - SHARE) / SHARE.
     """
     n = run.task.n
-    widest = math.log((1 - share) / share) * run.recipe.temperature_at(n)
+    widest = math.log((1 - SHARE) / SHARE) * run.recipe.temperature_at(n)
     sine = widest / (2 * math.sin(math.pi / n) * run.directions[-1].norm(dim=-1))
     return n / (2 * math.pi) * sine.clamp_max(1).asin()

@@ -9,7 +9,7 @@ For Theorem 5 the paper wants a temperature :math:`\tau = c_1/n` and states, for
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -28,103 +28,38 @@ from ..training import initial_directions, train
 from .store import kept
 
 
-@dataclass(frozen=True)
 class Theorem5:
-    r"""The paper's constants for k heads on n positions.
+    r"""The paper's constants for k heads on n positions, at a temperature :math:`\tau` and a smoothing b > 0.
 
-    Parameters
-    ----------
-    temperature : tau.   smoothing : b of the smoothed ReLU, positive.
-    c2 : the paper's lower constant for attention beside the best position. It gives no value, only c2 < c1, and
-        :math:`\mu` grows like its square. At a temperature of 1/n, c1 is 1, so that 1 is the upper end: the fewest
-        steps promised, and the most that Lemma 8 can ask for.
+    Its lower constant :math:`c_2 < c_1` for attention beside the best position, to which it gives no value, is 1 here:
+    :math:`\mu` grows like its square, and at a temperature of 1/n, where :math:`c_1` is 1, that is the upper end: the
+    fewest steps promised, and the most that Lemma 8 can ask for.
     """
 
-    n: int
-    k: int
-    temperature: float
-    smoothing: float
-    c2: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.k <= self.n:
-            raise ValueError(f"k must be in 1..{self.n}, got {self.k!r}")
-        for name in ("temperature", "smoothing", "c2"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be a positive finite number, got {getattr(self, name)!r}")
-
-    @property
-    def prediction_entry_curvature(self) -> float:
-        r"""Bound on any second derivative of the prediction: :math:`20/\tau^2 + 32k^2/(\tau^2\sqrt b)` (App. A)."""
-        return (20 + 32 * self.k**2 / math.sqrt(self.smoothing)) / self.temperature**2
-
-    @property
-    def prediction_smoothness(self) -> float:
-        """B of Lemmas 6 and 14: the gradient of the prediction is B-Lipschitz."""
-        return 2 * self.k * self.prediction_entry_curvature
-
-    @property
-    def prediction_lipschitz(self) -> float:
-        r"""l_1 = C of Lemma 15: :math:`\frac{8k^2}{\tau}\sqrt{2k}`."""
-        return 8 * self.k**2 / self.temperature * math.sqrt(2 * self.k)
-
-    @property
-    def product_lipschitz(self) -> float:
-        r"""l_2 of Lemma 16, the Lipschitz constant of :math:`\hat y \nabla \hat y`."""
-        slope = 8 * self.k**2 / self.temperature
-        return math.sqrt(2 * self.k) * (4 * self.k**3 * self.prediction_entry_curvature + slope**2)
-
-    @property
-    def risk_smoothness(self) -> float:
-        r"""Lemma 7: :math:`\max\{2 l_1 C, 2(l_2 + B)\}`."""
-        return max(2 * self.prediction_lipschitz**2, 2 * (self.product_lipschitz + self.prediction_smoothness))
-
-    @property
-    def smoothing_limit(self) -> float:
-        r"""Lemma 16, and 7 for one head, are proved up to this b: its root is
-        :math:`(\sqrt{2k}(80k + 64k^2) - 24k - 2k^2)/16`."""
-        return ((math.sqrt(2 * self.k) * (80 * self.k + 64 * self.k**2) - 24 * self.k - 2 * self.k**2) / 16) ** 2
-
-    def proved(self) -> tuple[bool, bool, bool, bool]:
-        """Whether the dossier proves Lemmas 15, 14, 16 and 7 here: the first two always, the last from two heads on."""
-        inside = self.smoothing <= self.smoothing_limit
-        return True, True, inside, inside or self.k > 1
-
-    @property
-    def bracket_bound(self) -> float:
-        r"""Lemma 18: the summed squared brackets are at least :math:`2 c_2^2 \tau^2 / n^2`."""
-        return 2 * self.c2**2 * self.temperature**2 / self.n**2
-
-    @property
-    def mu_1(self) -> float:
-        r"""Eq. 7: Lemma 18 divided by :math:`(\tau k)^2`."""
-        return self.bracket_bound / (self.temperature * self.k) ** 2
-
-    @property
-    def mu_2(self) -> float:
-        r"""Eq. 8, Lemma 19: :math:`64 k^2 c_2^2 / n^2`."""
-        return 64 * self.k**2 * self.c2**2 / self.n**2
-
-    @property
-    def mu(self) -> float:
-        r"""Lemma 8: the risk is said to satisfy :math:`\frac12\|\nabla R\|^2 \ge \mu R`."""
-        return min(64 * self.mu_1, self.mu_2) / 2 ** (self.n + 1)
-
-    @property
-    def step_size(self) -> float:
-        """The prescribed learning rate, one over the smoothness of the risk."""
-        return 1 / self.risk_smoothness
-
-    @property
-    def contraction(self) -> float:
-        r""":math:`\eta\mu`: the risk is said to shrink by the factor :math:`1 - \eta\mu` a step."""
-        return self.step_size * self.mu
+    def __init__(self, n: int, k: int, temperature: float, smoothing: float) -> None:
+        c2 = 1.0
+        slope = 8 * k**2 / temperature
+        bend = (20 + 32 * k**2 / math.sqrt(smoothing)) / temperature**2  # of the prediction, any second derivative
+        self.prediction_lipschitz = slope * math.sqrt(2 * k)  # l_1 = C of Lemma 15
+        self.prediction_smoothness = 2 * k * bend  # B of Lemmas 6 and 14, the Lipschitz constant of its gradient
+        self.product_lipschitz = math.sqrt(2 * k) * (4 * k**3 * bend + slope**2)  # l_2 of Lemma 16, of prediction x it
+        self.risk_smoothness = max(
+            2 * self.prediction_lipschitz**2, 2 * (self.product_lipschitz + self.prediction_smoothness)
+        )  # Lemma 7; one over it is the prescribed step size
+        #: Lemma 16, and 7 for one head, are proved up to this b.
+        self.smoothing_limit = ((math.sqrt(2 * k) * (80 * k + 64 * k**2) - 24 * k - 2 * k**2) / 16) ** 2
+        inside = smoothing <= self.smoothing_limit
+        #: Whether the dossier proves Lemmas 15, 14, 16 and 7 here.
+        self.proved = (True, True, inside, inside or k > 1)
+        self.bracket_bound = 2 * c2**2 * temperature**2 / n**2  # Lemma 18: the summed squared brackets, at least
+        self.mu_1 = self.bracket_bound / (temperature * k) ** 2  # eq. 7
+        self.mu_2 = 64 * k**2 * c2**2 / n**2  # eq. 8, Lemma 19
+        #: Lemma 8: half the squared gradient is said to be at least mu times the risk.
+        self.mu = min(64 * self.mu_1, self.mu_2) / 2 ** (n + 1)
 
     def steps(self, target: float) -> float:
-        r"""Steps asked for until the risk is below ``target``: :math:`|\ln\varepsilon| / -\ln(1 - \eta\mu)`."""
-        if not 0 < target < 1:
-            raise ValueError(f"target must be between 0 and 1, got {target!r}")
-        return math.log(target) / math.log1p(-self.contraction)
+        r"""Steps asked for until the risk is below ``target``, as each is said to shrink it by :math:`1 - \eta\mu`."""
+        return math.log(target) / math.log1p(-self.mu / self.risk_smoothness)
 
 
 def stated_attention_jacobian(attention: Tensor, temperature: float, sign: int) -> Tensor:
@@ -161,18 +96,15 @@ def gradients_by_input(
     return slope.reshape(-1, 1, 1) * share * torch.einsum("xj,hja->xha", x, jacobians)
 
 
-def conflicting_share(gradients: Tensor, floor: float = 1e-12) -> float:
+def conflicting_share(gradients: Tensor) -> float:
     """Share of pairs of inputs whose gradients at a head point against each other (Lemma 17 says none).
 
-    Pairs with a product of size at most ``floor`` times the largest count as neither.
+    Pairs with a product of size at most 1e-12 of the head's largest count as neither.
     """
-    negative = total = 0
-    for head in gradients.unbind(1):
-        products = head @ head.T
-        products.fill_diagonal_(0)
-        threshold = floor * float(products.abs().max())
-        negative += int((products < -threshold).sum())
-        total += int((products.abs() > threshold).sum())
+    products = gradients.transpose(0, 1) @ gradients.permute(1, 2, 0)  # (heads, inputs, inputs)
+    products.diagonal(dim1=1, dim2=2).zero_()
+    floor = 1e-12 * products.abs().amax((1, 2), keepdim=True)
+    negative, total = int((products < -floor).sum()), int((products.abs() > floor).sum())
     return negative / total if total else 0.0
 
 
@@ -195,14 +127,13 @@ def prediction_derivatives(
     return predict(flat), slope, torch.autograd.functional.hessian(predict, flat)
 
 
-def prediction_norms(x: Tensor, directions: Tensor, k: int, temperature: float, smoothing: float) -> dict[str, float]:
-    """Norms that Lemmas 14, 15 and 16 bound: of the gradient, of the curvature, and of the product's Jacobian."""
+def prediction_norms(
+    x: Tensor, directions: Tensor, k: int, temperature: float, smoothing: float
+) -> tuple[float, float, float]:
+    """Norms that Lemmas 15, 14 and 16 bound: of the gradient, of the curvature, and of the product's Jacobian."""
     value, slope, hessian = prediction_derivatives(x, directions, k, temperature, smoothing)
-    return {
-        "gradient": float(slope.norm()),
-        "curvature": float(torch.linalg.matrix_norm(hessian, ord=2)),
-        "product": float(torch.linalg.matrix_norm(torch.outer(slope, slope) + value * hessian, ord=2)),
-    }
+    both = torch.stack([hessian, torch.outer(slope, slope) + value * hessian])
+    return float(slope.norm()), *torch.linalg.matrix_norm(both, ord=2).tolist()
 
 
 def lemma_18_brackets(task: Parity, directions: Tensor, temperature: float, sign: int) -> Tensor:
@@ -262,18 +193,18 @@ def entry_gradients(n: int, starts: int) -> pd.DataFrame:
     """Mean size of the exact gradient for every entry (``row``, ``column``) of a head's matrix, at random starts."""
     task, points = spread_bits(n, 3), initial_directions(range(starts), 3)
     sizes = torch.stack([full_matrix_gradient(task, heads, 1 / n, 1e-2).abs().mean(0) for heads in points]).mean(0)
-    return pd.DataFrame([(r + 1, c + 1, float(sizes[r, c])) for r in range(4) for c in range(4)],
-                        columns=["row", "column", "size"])  # fmt: skip
+    rows = [(r, c, float(sizes[r - 1, c - 1])) for r, c in product(range(1, 5), repeat=2)]
+    return pd.DataFrame(rows, columns=["row", "column", "size"])
 
 
 def sign_errors(n: int, starts: int) -> dict[str, float]:
     """Largest error of the attention's derivative as printed (``plus``) and with the sign turned (``minus``)."""
-    found = {"plus": 0.0, "minus": 0.0}
-    for heads in initial_directions(range(starts), 3):
-        attention, true = soft_attention(heads, n, 1 / n)[0], attention_jacobian(heads[0], n, 1 / n)
-        for name, sign in (("plus", 1), ("minus", -1)):
-            error = (stated_attention_jacobian(attention, 1 / n, sign) - true).abs().max().item()
-            found[name] = max(found[name], error)
+    points = initial_directions(range(starts), 3)[:, 0]
+    true = torch.stack([attention_jacobian(head, n, 1 / n) for head in points])
+    found = {}
+    for name, sign in (("plus", 1), ("minus", -1)):
+        stated = [stated_attention_jacobian(row, 1 / n, sign) for row in soft_attention(points, n, 1 / n)]
+        found[name] = float((torch.stack(stated) - true).abs().max())
     return found
 
 
@@ -281,10 +212,9 @@ def sign_errors(n: int, starts: int) -> dict[str, float]:
 def conflicts(n: int, starts: int) -> pd.DataFrame:
     """Share of pairs of inputs with opposed gradients, one row per start and ``temperature`` (Lemma 17)."""
     task, rows = spread_bits(n, 3), []
-    for seed, heads in enumerate(initial_directions(range(starts), 3)):
-        for name, temperature in (("1/n", 1 / n), ("1", 1.0)):
-            share = conflicting_share(gradients_by_input(task, heads, temperature, 1e-2))
-            rows.append((name, seed, share))
+    for (seed, heads), name in product(enumerate(initial_directions(range(starts), 3)), ("1/n", "1")):
+        gradients = gradients_by_input(task, heads, 1 / n if name == "1/n" else 1.0, 1e-2)
+        rows.append((name, seed, conflicting_share(gradients)))
     return pd.DataFrame(rows, columns=["temperature", "seed", "share"])
 
 
@@ -308,10 +238,9 @@ def constants(n: int, ks: list[int], smoothings: list[float], starts: int) -> pd
             at = Theorem5(n, k, 1 / n, b)
             stated = (at.prediction_lipschitz, at.prediction_smoothness, at.product_lipschitz, at.risk_smoothness)
             norms = [prediction_norms(x, a, k, 1 / n, b) for a, xs in zip(points, inputs, strict=True) for x in xs]
-            largest = [max(found[name] for found in norms) for name in ("gradient", "curvature", "product")]
             bends = hessians(PopulationRisk(task, "squared_hinge", 1 / n, b), points)
-            largest.append(float(torch.linalg.matrix_norm(bends, ord=2).max()))
-            for lemma, constant, value, proved in zip(LEMMAS, stated, largest, at.proved(), strict=True):
+            largest = [*np.max(norms, axis=0), float(torch.linalg.matrix_norm(bends, ord=2).max())]
+            for lemma, constant, value, proved in zip(LEMMAS, stated, largest, at.proved, strict=True):
                 rows.append((lemma, k, b, constant, value, proved))
     return pd.DataFrame(rows, columns=["lemma", "k", "smoothing", "stated", "measured", "proved"])
 
@@ -328,29 +257,24 @@ def start_risks(n: int, ks: list[int], smoothings: list[float], c1s: list[float]
 
 
 @kept
-def pl_along_descent(n: int, ks: list[int], starts: int, updates: int, smoothing: float = 1e-2) -> pd.DataFrame:
+def pl_along_descent(n: int, ks: list[int], starts: int, updates: int) -> pd.DataFrame:
     """Risk and PL ratio along gradient descent, one row per ``k``, ``seed``, ``update``; ``mu`` is Lemma 8's."""
-    recipe = replace(RECIPES["theory"], learning_rate=0.01, smoothing=smoothing, accuracy=1e-5, **budget(updates, 40))
+    recipe = replace(RECIPES["theory"], learning_rate=0.01, accuracy=1e-5, **budget(updates, 40))
     parts = []
     for k in ks:
-        task = spread_bits(n, k)
+        task, mu = spread_bits(n, k), Theorem5(n, k, 1 / n, recipe.smoothing).mu
         run = train(task, recipe, starts, progress=False)
-        risk = PopulationRisk(task, "squared_hinge", 1 / n, smoothing)
-        ratios = torch.stack([pl_ratio(risk, frame) for frame in run.directions])
-        frames = torch.arange(len(run.risk)).unsqueeze(1).expand_as(run.risk)
-        columns = {
-            "k": k, "seed": torch.arange(starts).expand_as(run.risk).flatten(),
-            "update": recipe.updates_per_epoch * frames.flatten(), "risk": run.risk.flatten(),
-            "ratio": ratios.flatten(), "mu": Theorem5(n, k, 1 / n, smoothing).mu,
-        }  # fmt: skip
-        parts.append(pd.DataFrame(columns))
+        risk = PopulationRisk(task, "squared_hinge", 1 / n, recipe.smoothing)
+        for epoch, heads in enumerate(run.directions):
+            columns = {"k": k, "seed": run.seeds, "update": epoch * recipe.updates_per_epoch, "risk": run.risk[epoch]}
+            parts.append(pd.DataFrame(columns | {"ratio": pl_ratio(risk, heads), "mu": mu}))
     return pd.concat(parts, ignore_index=True)
 
 
-def pl_outside(n: int, k: int, norms: list[float], smoothing: float = 1e-2) -> pd.DataFrame:
+def pl_outside(n: int, k: int, norms: list[float]) -> pd.DataFrame:
     """Risk and PL ratio of heads that all point at one position outside B, by their ``norm`` over the temperature."""
     task = Parity(n, range(1, k + 1))
-    risk = PopulationRisk(task, "squared_hinge", 1.0, smoothing)
+    risk = PopulationRisk(task, "squared_hinge", 1.0, 1e-2)
     heads = torch.tensor(norms, dtype=torch.float64).reshape(-1, 1, 1) * positional_code(n)[n - 2].expand(k, 2)
     return pd.DataFrame({"norm": norms, "risk": risk(heads), "ratio": pl_ratio(risk, heads)})
 
@@ -377,9 +301,9 @@ def zero_input(n: int, ks: list[int], smoothings: list[float], starts: int) -> p
     return pd.DataFrame(rows, columns=["k", "smoothing", "gradients", "losses", "true"])
 
 
-def slopes(k: int, smoothings: list[float], points: int = 49) -> pd.DataFrame:
+def slopes(k: int, smoothings: list[float]) -> pd.DataFrame:
     """Eq. 7 at sums in (0, 1/2): squared slope of the prediction in v*_1, and the loss of the label that is wrong."""
-    s = torch.linspace(0, 0.5, points + 2, dtype=torch.float64)[1:-1].requires_grad_()
+    s = torch.linspace(0, 0.5, 51, dtype=torch.float64)[1:-1].requires_grad_()
     parts = []
     for b in smoothings:
         prediction = zigzag(s, k, b)
@@ -396,9 +320,9 @@ def near_attention(lengths: list[int]) -> pd.DataFrame:
     """
     rows = []
     for n in lengths:
-        attention = soft_attention(positional_code(n)[[0]], n, 1 / n)[0].tolist()
-        near = [attention[j] for j in range(1, n) if min(j, n - j) <= n / 8]
-        rows.append((n, n * min(near), n * max(near)))
+        reach = n // 8
+        near = n * soft_attention(positional_code(n)[[0]], n, 1 / n)[0, np.r_[-reach:0, 1 : reach + 1]]
+        rows.append((n, float(near.min()), float(near.max())))
     return pd.DataFrame(rows, columns=["n", "smallest", "largest"])
 
 
@@ -409,8 +333,7 @@ def judge_start(risks: pd.DataFrame) -> Verdict:
     """The risk at the start is 1 (Theorem 5), from :func:`start_risks` and the windows by n."""
     medians = risks.groupby(["n", "k", "smoothing", "c1"])["risk"].median()
     near = (medians - 1).abs() < 0.1
-    numbers = {"least": float(medians.min()), "largest": float(medians.max()), "settings": len(medians),
-               "near 1": int(near.sum())}  # fmt: skip
+    numbers = {"least": medians.min(), "largest": medians.max(), "settings": len(medians), "near 1": near.sum()}
     if near.all():
         return Verdict("holds", "exact", numbers)
     named = ", ".join(map(str, sorted({k for _, k, _, _ in medians[near].index})))
@@ -440,12 +363,11 @@ def judge_sign(errors: dict[str, float]) -> Verdict:
 
 def judge_conflicts(shares: pd.DataFrame) -> Verdict:
     """Lemma 17, from :func:`conflicts`."""
-    medians = shares.groupby("temperature", sort=False)["share"].median()
-    numbers = {f"temperature {name}": float(value) for name, value in medians.items()}
+    numbers = shares.groupby("temperature")["share"].median().add_prefix("temperature ").to_dict()
     if shares["share"].max() == 0:
         return Verdict("holds", "exact", numbers)
-    return Verdict("fails", "exact", numbers, "about half of all pairs point against each other, and an "
-                   "input always against its complement where both losses slope the same way")  # fmt: skip
+    instead = "about half of all pairs point against each other, and an input always against its complement where both "
+    return Verdict("fails", "exact", numbers, instead + "losses slope the same way")
 
 
 def judge_constant(found: pd.DataFrame, lemma: str) -> Verdict:
@@ -453,29 +375,27 @@ def judge_constant(found: pd.DataFrame, lemma: str) -> Verdict:
     rows = found[found["lemma"] == lemma]
     exceeded, inside = rows[rows["measured"] > rows["stated"]], rows[rows["proved"]]
     slack = (inside["stated"] / inside["measured"]).min()
-    numbers = {"least stated / measured, where proved": float(slack), "settings": len(rows), "exceeded": len(exceeded)}
+    numbers = {"least stated / measured, where proved": slack, "settings": len(rows), "exceeded": len(exceeded)}
     if exceeded.empty:
         return Verdict("holds", "proved" if rows["proved"].all() else "measured", numbers)
     if exceeded["proved"].any():
         return Verdict("fails", "measured", numbers)
     always = rows.groupby("k")["proved"].all()
-    limited = {int(k): Theorem5(int(k), int(k), 1.0, 1.0).smoothing_limit for k in always.index[~always]}
-    limits = [f"up to {_below(limit)} (k = {k})" for k, limit in limited.items()]
+    limits = [f"up to {_below(Theorem5(k, k, 1.0, 1.0).smoothing_limit)} (k = {k})" for k in always.index[~always]]
     limits += [f"of any size (k = {', '.join(map(str, always.index[always]))})"] if always.any() else []
     false = ", ".join(map(str, sorted(exceeded["k"].unique())))
     least = exceeded.loc[exceeded["smoothing"].idxmin()]
-    numbers |= {"exceeded at b": float(least["smoothing"]), "there k": int(least["k"]),
-                "measured there": float(least["measured"]), "stated there": float(least["stated"])}  # fmt: skip
+    numbers |= {"exceeded at b": least["smoothing"], "there k": least["k"],
+                "measured there": least["measured"], "stated there": least["stated"]}  # fmt: skip
     instead = f"proved for b {', '.join(limits)}; false for much larger b if k is {false}"
     return Verdict("narrower range", "proved", numbers, instead)
 
 
 def judge_pl(outside: pd.DataFrame, along: pd.DataFrame) -> Verdict:
     """Lemma 8, from :func:`pl_outside` and :func:`pl_along_descent`."""
-    last = outside.loc[outside["norm"].idxmax()]
-    far = along[along["risk"] > 0.1]
-    numbers = {"ratio": float(last["ratio"]), "risk there": float(last["risk"]),
-               "least ratio over mu along descent": float((far["ratio"] / far["mu"]).min())}  # fmt: skip
+    last, far = outside.loc[outside["norm"].idxmax()], along[along["risk"] > 0.1]
+    numbers = {"ratio": last["ratio"], "risk there": last["risk"],
+               "least ratio over mu along descent": (far["ratio"] / far["mu"]).min()}  # fmt: skip
     if last["ratio"] < 1e-12 and last["risk"] > 1:
         return Verdict("fails", "proved", numbers, "no mu > 0 does: the ratio tends to 0 where heads point away from B")
     below = (far["ratio"] < far["mu"]).any()
@@ -484,14 +404,14 @@ def judge_pl(outside: pd.DataFrame, along: pd.DataFrame) -> Verdict:
 
 def judge_brackets(found: pd.DataFrame) -> Verdict:
     """Lemma 18, from :func:`brackets`."""
-    by = found.set_index("inputs")
-    numbers = {f"largest c_2, {name}": float(value) for name, value in by["largest_c2"].items()}
-    if by.loc["every input", "largest_c2"] >= 0.01:
+    found = found.set_index("inputs")
+    numbers, every = found["largest_c2"].add_prefix("largest c_2, ").to_dict(), found.loc["every input"]
+    if every["largest_c2"] >= 0.01:
         return Verdict("holds", "exact", numbers)
-    if by.loc["every input", "bracket"] < 1e-20:
-        return Verdict("fails", "proved", numbers, "on the input 1...1 every bracket is 0, since its sum is k whatever "
-                       "the heads")  # fmt: skip
-    return Verdict("open", "exact", numbers)
+    if every["bracket"] >= 1e-20:
+        return Verdict("open", "exact", numbers)
+    instead = "on the input 1...1 every bracket is 0, since its sum is k whatever the heads"
+    return Verdict("fails", "proved", numbers, instead)
 
 
 def _below(limit: float) -> int:
@@ -502,39 +422,39 @@ def _below(limit: float) -> int:
 
 def judge_zero_input(found: pd.DataFrame) -> Verdict:
     """Lemma 19, from :func:`zero_input`."""
-    odd, even = found[found["k"] % 2 == 1], found[found["k"] % 2 == 0]
-    numbers = {"largest loss, odd k": float(odd["losses"].max()), "largest loss, even k": float(even["losses"].max()),
-               "largest squared gradients": float(found["gradients"].max())}  # fmt: skip
+    odd = found["k"] % 2 == 1
+    losses = found["losses"].groupby(odd.map({True: "largest loss, odd k", False: "largest loss, even k"})).max()
+    numbers = losses.to_dict() | {"largest squared gradients": found["gradients"].max()}
     if found["true"].all():
         return Verdict("holds", "exact", numbers)
-    if even["true"].all():
-        return Verdict("narrower range", "proved", numbers, "for even k, where both sides are 0; for odd k and b > 0 "
-                       "the input 0...0 has a loss and no gradient")  # fmt: skip
-    return Verdict("fails", "exact", numbers)
+    if not found.loc[~odd, "true"].all():
+        return Verdict("fails", "exact", numbers)
+    instead = "for even k, where both sides are 0; for odd k and b > 0 the input 0...0 has a loss and no gradient"
+    return Verdict("narrower range", "proved", numbers, instead)
 
 
 def judge_slopes(found: pd.DataFrame) -> Verdict:
     """Eq. 7, from :func:`slopes`."""
     flat = found[(found["slope"] < 16) & (found["loss"] > 1)]
-    least, loss = float(found["slope"].min()), float(flat["loss"].max()) if len(flat) else 0.0
+    least, loss = found["slope"].min(), flat["loss"].max() if len(flat) else 0.0
     numbers = {"least squared slope": least, "largest loss there": loss}
     if flat.empty:
         return Verdict("holds" if least >= 16 else "open", "exact", numbers)
     why = "at small smoothing the read-out is flat between 0 and 1/2, so that an input it gets wrong there has loss 4 "
     why += "and hardly a gradient"
-    steep = sorted(set(found.loc[found["smoothing"] > flat["smoothing"].max(), "smoothing"]))
-    if not steep:
+    steep = found.loc[found["smoothing"] > flat["smoothing"].max(), "smoothing"]
+    if steep.empty:
         return Verdict("fails", "proved", numbers, f"the last part holds with equality; {why}")
-    instead = f"at k = 3, of the smoothings tried, from {steep[0]:g} on; {why}"
+    instead = f"at k = 3, of the smoothings tried, from {steep.min():g} on; {why}"
     return Verdict("narrower range", "exact", numbers, instead)
 
 
 def judge_premise(found: pd.DataFrame) -> Verdict:
     """Appendix A's bounds on attention near a direction, from :func:`near_attention`."""
     ratio = found["largest"] / found["smallest"]
-    numbers = {"smallest c1": float(found["largest"].max()), "largest c2": float(found["smallest"].min()),
-               "ratio grows": float(ratio.max() / ratio.min())}  # fmt: skip
-    if found["largest"].max() <= 1 and ratio.max() < 10 * ratio.min():
+    c1, c2, growth = found["largest"].max(), found["smallest"].min(), ratio.max() / ratio.min()
+    numbers = {"smallest c1": c1, "largest c2": c2, "ratio grows": growth}
+    if c1 <= 1 and growth < 10:
         return Verdict("holds", "exact", numbers)
-    return Verdict("fails", "proved", numbers, "attention at angle t is exp(n (cos t - 1)/c1) times that at 0: no "
-                   "constants bound it from both sides as n grows")  # fmt: skip
+    instead = "attention at angle t is exp(n (cos t - 1)/c1) times that at 0: no constants bound it from both sides as "
+    return Verdict("fails", "proved", numbers, instead + "n grows")

@@ -4,7 +4,7 @@ import pandas as pd
 import torch
 
 from ..recipes import Recipe, budget
-from ..risk import SeriesRisk, aligned_hard_risk
+from ..risk import Risk, SeriesRisk, aligned_hard_risk
 from ..training import Run, risk_of
 
 PERMANENT = "-log of the permanent"
@@ -46,12 +46,12 @@ def forces(run: Run) -> pd.DataFrame:
     :mod:`parity_lib.risk`). Heads that sample a position have the parity signal alone.
     """
     risk = risk_of(run.tasks, run.recipe)
-    parts: dict[str, object] = {SIGNAL: risk}
+    parts: dict[str, Risk] = {SIGNAL: risk}
     if isinstance(risk, SeriesRisk):
         parts = {NET: risk, **dict(zip((BLIND, SIGNAL), risk.forces(), strict=True))}
     frames = []
     for name, part in parts.items():
-        norms = part.value_and_gradient(run.directions[:, 0])[1].norm(dim=-1)  # type: ignore[attr-defined]
+        norms = part.value_and_gradient(run.directions[:, 0])[1].norm(dim=-1)
         table = pd.DataFrame(norms.numpy()).rename_axis(index="frame", columns="head").stack().rename("norm")
         frames.append(table.reset_index().assign(force=name))
     found = pd.concat(frames, ignore_index=True)

@@ -132,6 +132,5 @@ def run_source(
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
     """Committed runs as ``k of N``: a row a recipe, a column a number of bits, and all of them together."""
-    total = frame.groupby("recipe", sort=False)["committed"].agg(["sum", "size"])
-    wide = counts(frame, ["recipe"], "k").rename(columns=lambda name: name if name == "recipe" else f"k = {name}")
-    return wide.assign(all=[f"{done} of {of}" for done, of in total.itertuples(index=False)])
+    named = frame.assign(k="k = " + frame["k"].astype(str), all="all")
+    return counts(named, ["recipe"], "k").merge(counts(named, ["recipe"], "all"))

@@ -9,11 +9,13 @@ stream is the number of examples from which on the learner names the set B.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, product, takewhile
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
 from scipy.sparse.linalg import eigsh
+from scipy.special import softmax
 
 from ..attention import positional_code
 from ..evidence import Interval, Verdict
@@ -49,9 +51,7 @@ def powers(n: int) -> Array:
 
 def attend(heads: Array, code: Array) -> Array:
     """Softmax attention of heads (k, d) on positions, (k, n)."""
-    scores = heads @ code.T
-    weights = np.exp(scores - scores.max(1, keepdims=True))
-    return weights / weights.sum(1, keepdims=True)
+    return softmax(heads @ code.T, axis=1)
 
 
 def unit_start(k: int, size: int, generator: np.random.Generator) -> Array:
@@ -65,14 +65,14 @@ def through_softmax(attention: Array, slope: Array, code: Array) -> Array:
     return (attention * (slope - (attention * slope).sum(1, keepdims=True))) @ code
 
 
-def fit_moments(counts: Array, examples: int, code: Array, start: Array, updates: int = 300) -> list[int]:
+def fit_moments(counts: Array, examples: int, code: Array, start: Array) -> list[int]:
     r"""Two heads on the empirical risk :math:`1 - \gamma_1^T M \gamma_2`, full batch: their favourite positions.
 
     M is the matrix of the means of :math:`y z_a z_b`, from the counts of :func:`pair_counts`.
     """
     moments = (1 - 2 * counts / examples).astype(np.float32)
     heads, table = start.astype(np.float32), np.ascontiguousarray(code, dtype=np.float32)
-    descend(heads, moments, table, updates)
+    descend(heads, moments, table, 300)
     return attend(heads, table).argmax(1).tolist()
 
 
@@ -116,12 +116,7 @@ def dearer(noise: float) -> float:
 
 def least(found: Iterable[tuple[int, bool]]) -> float:
     """The least number of examples from which on a learner is right, from (examples, right) in falling order."""
-    fewest = np.nan
-    for examples, right in found:
-        if not right:
-            break
-        fewest = examples
-    return fewest
+    return min((examples for examples, _ in takewhile(itemgetter(1), found)), default=np.nan)
 
 
 def prefixes(n: int, trial: int, most: int, noise: float = 0.0) -> tuple[set[int], list[tuple[int, Array]]]:
@@ -133,14 +128,12 @@ def prefixes(n: int, trial: int, most: int, noise: float = 0.0) -> tuple[set[int
     return bits, list(zip(looked, np.cumsum(parts, axis=0), strict=True))[::-1]
 
 
-def heads_on_pairs(bits: set[int], seen: Sequence[tuple[int, Array]], code: Array, start: Array) -> float:
-    """Examples from which on two heads name their pair, looked at where :func:`prefixes` has counts."""
+def heads_on_pairs(
+    n: int, trial: int, code: Array, bits: set[int], seen: Sequence[tuple[int, Array]], noise: float = 0.0
+) -> float:
+    """Examples from which on two heads name the pair of a stream, looked at where :func:`prefixes` has counts."""
+    start = unit_start(2, code.shape[1], drawn_by(noise, n, trial, code.shape[1]))
     return least((examples, set(fit_moments(counts, examples, code, start)) == bits) for examples, counts in seen)
-
-
-def start_of_pairs(n: int, trial: int, code: Array, noise: float = 0.0) -> Array:
-    """Where the two heads of a stream start, (2, d)."""
-    return unit_start(2, code.shape[1], drawn_by(noise, n, trial, code.shape[1]))
 
 
 def leading_pair(counts: Array, examples: int) -> set[int]:
@@ -160,21 +153,18 @@ def leading_vector(bits: set[int], seen: Sequence[tuple[int, Array]]) -> float:
     return least((examples, leading_pair(counts, examples) == bits) for examples, counts in seen)
 
 
-def batch_of(n: int, k: int, size: int) -> int:
-    """A power of two near n^k / (20 d): signal and noise of a batch then stand in one ratio at every n."""
-    return 1 << max(6, round(np.log2(n**k / (20 * size))))
-
-
-def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, noise: float = 0.0, rate: float = 0.1) -> float:
+def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, noise: float = 0.0) -> float:
     """Examples that k heads need in one pass of fresh batches: B is named, and still after four more batches.
 
-    The step size falls like one over the root of the number of batches, so that noise averages out.
+    A batch is a power of two near n^k / (20 d): its signal and noise then stand in one ratio at every n. The step size
+    falls like one over the root of the number of batches, so that noise averages out.
     """
     generator = drawn_by(noise, n, k, trial, code.shape[1])
     bits = set(generator.choice(n, k, replace=False).tolist())
     heads = unit_start(k, code.shape[1], generator)
     mean, square = np.zeros_like(heads), np.zeros_like(heads)
-    batch, places, named = batch_of(n, k, code.shape[1]), -(-n // 8), 0
+    batch = 1 << max(6, round(np.log2(n**k / (20 * code.shape[1]))))
+    places, named = -(-n // 8), 0
     for made in range(1, most // batch + 1):
         x = np.frombuffer(generator.bytes(batch * places), dtype=np.uint8).reshape(batch, places)
         labels = np.ones(batch, dtype=np.float32)
@@ -184,7 +174,7 @@ def heads_streaming(n: int, k: int, trial: int, code: Array, most: int, noise: f
             labels[generator.random(batch) < noise] *= -1
         attention = attend(heads, code)
         gradient = through_softmax(attention, slopes(x, labels, attention), code)
-        heads -= adam_step(mean, square, gradient, made, rate / np.sqrt(made), FLOOR)
+        heads -= adam_step(mean, square, gradient, made, 0.1 / np.sqrt(made), FLOOR)
         named = named + 1 if set(attend(heads, code).argmax(1).tolist()) == bits else 0
         if named == 5:
             return float((made - 4) * batch)
@@ -242,10 +232,9 @@ def pairs_by_length(lengths: Sequence[int], trials: int, most: int, noises: Sequ
         code, limit, few = powers(n), _limit(n, most, noise), _few(256, noise)
         for trial in track(trials, f"pairs, n = {n}, noise {noise:g}"):
             bits, seen = prefixes(n, trial, limit, noise)
-            by_heads = heads_on_pairs(bits, seen, code, start_of_pairs(n, trial, code, noise))
             near = [(examples, counts) for examples, counts in seen if examples <= 32 * n * dearer(noise)]
             found = [
-                ("heads", code.shape[1], by_heads, limit),
+                ("heads", code.shape[1], heads_on_pairs(n, trial, code, bits, seen, noise), limit),
                 ("leading vector", n, leading_vector(bits, near), near[0][0]),
                 ("largest coefficient", 0, largest_coefficient(n, 2, trial, few, noise), few),
                 ("elimination", 0, elimination(n, 2, trial, most, noise), most),
@@ -284,7 +273,7 @@ def networks_by_length(
         entrant = networks.plain_entrant(networks.drawn_tasks(n, k, seeds), neurons, seeds, (0.01, 0.03))
         (made,) = networks.race([entrant], n, steps, batch, noise=noise, label=f"networks, n = {n}, noise {noise:g}")
         needed = np.where(made > 0, made * float(batch), np.nan).reshape(2, trials)
-        best = needed[int(np.isfinite(needed[1]).sum() > np.isfinite(needed[0]).sum())]
+        best = max(needed, key=lambda examples: np.isfinite(examples).sum())
         size = entrant.start.shape[1]
         rows += [("network", k, n, noise, size, trial, found, steps * batch) for trial, found in enumerate(best)]
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -295,10 +284,9 @@ def pairs_by_size(n: int, sizes: Sequence[int], trials: int, most: int) -> pd.Da
     """k = 2 at one length: what heads need by the number of numbers each has (see :func:`code_of`)."""
     rows = []
     for trial in track(trials, "heads of several sizes"):
-        bits, seen = prefixes(n, trial, most)
+        stream = prefixes(n, trial, most)
         for code in (code_of(n, size) for size in sizes):
-            found = heads_on_pairs(bits, seen, code, start_of_pairs(n, trial, code))
-            rows.append(("heads", 2, n, 0.0, code.shape[1], trial, found, most))
+            rows.append(("heads", 2, n, 0.0, code.shape[1], trial, heads_on_pairs(n, trial, code, *stream), most))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -320,7 +308,7 @@ def _few(examples: int, noise: float) -> int:
     return 64 * math.ceil(examples / 64 * dearer(noise))
 
 
-def quantile(examples: Array, share: float = 0.5) -> float:
+def quantile(examples: pd.Series, share: float = 0.5) -> float:
     """The number of examples that is enough for this share of the streams, between those looked at by their logarithm.
 
     Infinite where so many streams had too few; a stream that was not enough at all is nan.
@@ -337,9 +325,9 @@ def quantile(examples: Array, share: float = 0.5) -> float:
 def needed(frame: pd.DataFrame, by: Sequence[str] = ("learner", "k", "n")) -> pd.DataFrame:
     """The examples needed in the median stream, with quartiles: columns ``low``, ``median``, ``high``, ``streams``."""
 
-    def three(values: pd.Series) -> pd.Series:
-        low, middle, high = (quantile(values.to_numpy(), share) for share in (0.25, 0.5, 0.75))
-        return pd.Series({"low": low, "median": middle, "high": high, "streams": len(values)})
+    def three(examples: pd.Series) -> pd.Series:
+        quartiles = [quantile(examples, share) for share in (0.25, 0.5, 0.75)]
+        return pd.Series([*quartiles, len(examples)], ["low", "median", "high", "streams"])
 
     found = frame.groupby(list(by), sort=False)["examples"].apply(three).unstack().reset_index()
     return found.sort_values(by[-1], kind="stable", ignore_index=True)
@@ -358,22 +346,20 @@ def growth(frame: pd.DataFrame, x: str, times: str | None = None, draws: int = 1
     ``times`` names a column that the examples are multiplied with first. Every value of ``x`` has streams of its own,
     so each is resampled by itself.
     """
-    values = (frame["examples"] * (frame[times] if times else 1)).groupby(frame[x])
-    places = np.array([place for place, _ in values], dtype=float)
-    groups, generator = [group.to_numpy() for _, group in values], np.random.default_rng(0)
+    values = frame["examples"] * (frame[times] if times else 1)
+    groups = [group.to_numpy() for _, group in values.groupby(frame[x])]
+    places, generator = np.log(np.unique(frame[x])), np.random.default_rng(0)
 
     def slope(chosen: Sequence[Array]) -> float:
-        medians = np.array([quantile(group) for group in chosen])
+        medians = np.log([quantile(group) for group in chosen])
         finite = np.isfinite(medians)
-        if finite.sum() < 2:
-            return np.nan
-        return float(np.polyfit(np.log(places[finite]), np.log(medians[finite]), 1)[0])
+        return float(np.polyfit(places[finite], medians[finite], 1)[0]) if finite.sum() > 1 else np.nan
 
-    if not math.isfinite(slope(groups)):
+    value = slope(groups)
+    if not math.isfinite(value):
         return Interval(np.nan, np.nan, np.nan)
     drawn = [slope([generator.choice(group, len(group)) for group in groups]) for _ in range(draws)]
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return Interval(slope(groups), float(low), float(high))
+    return Interval(value, *map(float, np.nanquantile(drawn, [0.025, 0.975])))
 
 
 def blind_below(frame: pd.DataFrame) -> pd.DataFrame:
@@ -398,7 +384,7 @@ def growth_under_noise(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for names, part in frame.assign(price=dearer(frame["noise"])).groupby(["learner", "k", "n"], sort=False):
         power = growth(part, "price")
-        found = np.mean([np.isfinite(quantile(one.to_numpy())) for _, one in part.groupby("price")["examples"]])
+        found = np.isfinite(part.groupby("price")["examples"].agg(quantile)).mean()
         rows.append((*names, power.value, power.low, power.high, found))
     return pd.DataFrame(rows, columns=["learner", "k", "n", "power", "low", "high", "found"])
 
@@ -424,10 +410,7 @@ def power_of(powers: pd.DataFrame, learner: str, k: int, n: int) -> Interval:
 
 
 def dearer_from(needed: pd.DataFrame, k: int, n: int, learner: str, other: str | None = None) -> float:
-    """The least rate of flipped labels from which on a learner needs more examples than another one, or than it had.
-
-    nan if at none.
-    """
+    """The least rate of flipped labels from which on a learner is dearer than another, or than all it had, or nan."""
     table = needed.query("k == @k and n == @n").pivot(index="noise", columns="learner", values="median")
     limit = table[other] if other else np.finfo(float).max
     return next((float(rate) for rate in table.index if (table[learner] > limit)[rate:].all()), np.nan)

@@ -10,16 +10,10 @@ SIGNS = 1 - 2 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, b
 
 
 def plain_pair_counts(columns: Array, odd: Array) -> Array:
-    """On how many examples the parity of two positions differs from the label, for all pairs.
+    """On how many examples the parity of two positions differs from the label, for all pairs: (n, n), symmetric.
 
-    Parameters
-    ----------
-    columns : (n, words) uint64, 64 examples to a word.
-    odd : (words,), a one where the label is -1.
-
-    Returns
-    -------
-    (n, n) int64, symmetric; the diagonal counts the labels -1.
+    ``columns`` (n, words) uint64 have 64 examples to a word, ``odd`` (words,) a one where the label is -1; the diagonal
+    counts the labels -1.
     """
     counts = np.diag(np.full(len(columns), np.bitwise_count(odd).sum(), dtype=np.int64))
     for a in range(len(columns) - 1):
@@ -31,11 +25,7 @@ def plain_pair_counts(columns: Array, odd: Array) -> Array:
 def plain_slopes(x: Array, labels: Array, attention: Array) -> Array:
     r"""The gradient of the mean of :math:`1 - y \prod_i \gamma_i \cdot z` in every attention, (heads, n), at one batch.
 
-    Parameters
-    ----------
-    x : (examples, bytes) uint8, eight positions to a byte.
-    labels : (examples,) in {-1, +1}.
-    attention : (heads, n).
+    ``x`` (examples, bytes) uint8 has eight positions to a byte, ``labels`` (examples,) are in {-1, +1}.
     """
     heads, n = attention.shape
     z = SIGNS[x].reshape(len(x), -1)[:, :n]

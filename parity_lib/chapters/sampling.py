@@ -16,6 +16,7 @@ import pandas as pd
 import torch
 from scipy.optimize import minimize
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from ..attention import positional_code, soft_attention
 from ..evidence import Verdict, rates, wilson
@@ -37,17 +38,13 @@ ENOUGH, SURE = 0.99, 0.98
 
 
 def settings() -> list[Recipe]:
-    """The repair with every loss, either optimiser and either temperature; the start is always the paper's.
-
-    The learning rates are those at temperature 1; :func:`at_length` has the others.
-    """
+    """The repair with every loss, optimiser and temperature, from the paper's start, at the rates of temperature 1."""
     gd = {"log": 5.0, "linear": 20.0, "squared_hinge": 20.0}
-    found = []
-    for loss, power, optimiser in product(SAMPLED_LOSSES, (0, -1), ("gd", "adam")):
-        step = gd[loss] if optimiser == "gd" else 0.3
-        changes: dict[str, Any] = {"optimiser": optimiser, "learning_rate": step, "temperature_power": power}
-        found.append(replace(RECIPES["repaired"], loss=loss, **changes))
-    return found
+    return [
+        replace(RECIPES["repaired"], loss=loss, temperature_power=power, optimiser=optimiser, learning_rate=rate)
+        for loss, power in product(SAMPLED_LOSSES, (0, -1))
+        for optimiser, rate in (("gd", gd[loss]), ("adam", 0.3))
+    ]
 
 
 def at_length(recipe: Recipe, n: int) -> Recipe:
@@ -124,8 +121,7 @@ def laplacian_residual(
 
 def unit_codes(n: int, width: int, generator: torch.Generator) -> Tensor:
     """n random codes on the unit sphere, (n, width)."""
-    codes = torch.randn(n, width, generator=generator, dtype=torch.float64)
-    return codes / codes.norm(dim=1, keepdim=True)
+    return normalize(torch.randn(n, width, generator=generator, dtype=torch.float64))
 
 
 def largest_residual(tries: int) -> float:
@@ -187,32 +183,29 @@ def saddle_bound(directions: Tensor, codes: Tensor, temperature: float = 1.0) ->
     return -(radius - mean.square().sum(-1).mean(-1)) / (temperature**2 * width * (k - 1))
 
 
-def stationary_point(start: Tensor, bits: Tensor, codes: Tensor, steps: int = 150) -> Tensor:
+def stationary_point(point: Tensor, bits: Tensor, codes: Tensor) -> Tensor:
     """Where Newton's method on the gradient of -log perm leads, damped so that the gradient shrinks: (rows, k, d)."""
-    point, damping = start.clone(), torch.full((len(start),), 1e-2, dtype=start.dtype)
-    slope, hessian = curvature(point, bits, codes)
-    for _ in range(steps):
+    damping = torch.full((len(point),), 1e-2, dtype=point.dtype)
+    for _ in range(150):
+        slope, hessian = curvature(point, bits, codes)
         values, vectors = torch.linalg.eigh(hessian)
         along = (vectors.transpose(1, 2) @ slope.unsqueeze(-1)).squeeze(-1)
         step = vectors @ (along * values / (values.square() + damping.unsqueeze(1))).unsqueeze(-1)
         tried = point - step.reshape(point.shape)
-        new_slope, new_hessian = curvature(tried, bits, codes)
-        better = new_slope.norm(dim=1) < slope.norm(dim=1)
+        better = curvature(tried, bits, codes)[0].norm(dim=1) < slope.norm(dim=1)
         point = torch.where(better[:, None, None], tried, point)
-        slope = torch.where(better[:, None], new_slope, slope)
-        hessian = torch.where(better[:, None, None], new_hessian, hessian)
         damping = torch.where(better, damping / 4, damping * 4).clamp(1e-24, 1e3)
     return point
 
 
 @kept
-def stationary_points(cases: list[tuple[int, int]], starts: int, reach: float = 12.0) -> pd.DataFrame:
+def stationary_points(cases: list[tuple[int, int]], starts: int) -> pd.DataFrame:
     """Stationary points of -log perm found by Newton's method, one row each.
 
     ``cases`` are pairs (n, k), each with ``starts`` random sets and starts. Columns: ``n``, ``k``, ``gradient`` (its
     norm there), ``perm``, ``length`` (of the longest head), ``trace`` (the largest trace of a head's own block of the
     Hessian, 0 by the first theorem), ``least`` (the least eigenvalue) and ``bound``. Runs that do not settle, or run
-    off to heads longer than ``reach``, are left out: the gradient vanishes at infinity too.
+    off to heads longer than 12, are left out: the gradient vanishes at infinity too.
     """
     parts = []
     for n, k in cases:
@@ -230,7 +223,7 @@ def stationary_points(cases: list[tuple[int, int]], starts: int, reach: float = 
             "length": point.norm(dim=2).amax(1), "trace": trace,
             "least": torch.linalg.eigvalsh(hessian)[:, 0], "bound": saddle_bound(point, codes),
         }  # fmt: skip
-        parts.append(pd.DataFrame(columns).query("gradient < 1e-10 and length < @reach"))
+        parts.append(pd.DataFrame(columns).query("gradient < 1e-10 and length < 12"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -248,10 +241,9 @@ def one_bit_landscape(n: int, bit: int, smoothing: float, reach: float, points: 
     Columns: ``x`` and ``y`` (the head's entries a_13 and a_14), ``averaging``, ``sampling``.
     """
     side = torch.linspace(-reach, reach, points, dtype=torch.float64)
-    x, y = (part.reshape(-1) for part in torch.meshgrid(side, side, indexing="xy"))
-    heads = torch.stack([x, y], -1).unsqueeze(1)
-    values = {name: risk(heads) for name, risk in one_bit_risks(n, bit, smoothing).items()}
-    return pd.DataFrame({"x": x, "y": y, **values})
+    heads = torch.cartesian_prod(side, side).flip(1)
+    values = {name: risk(heads.unsqueeze(1)) for name, risk in one_bit_risks(n, bit, smoothing).items()}
+    return pd.DataFrame({"x": heads[:, 0], "y": heads[:, 1], **values})
 
 
 @kept
@@ -338,7 +330,7 @@ def sampled_table(name: str, tasks: Sequence[Parity]) -> Tensor:
 
 
 @kept
-def sampled_functions(n: int, k: int, pairs: int, updates: int, learning_rate: float = 0.3) -> pd.DataFrame:
+def sampled_functions(n: int, k: int, pairs: int, updates: int) -> pd.DataFrame:
     """Heads that sample on other functions of k bits, the read-out frozen to the function itself.
 
     Adam on the exact risk at temperature 1 from the paper's start, half of the sets with neighbours. One row per run:
@@ -346,16 +338,16 @@ def sampled_functions(n: int, k: int, pairs: int, updates: int, learning_rate: f
     """
     tasks = mixed_sets(n, k, pairs, seed=FRESH + 80 + k)
     start = initial_directions(range(FRESH, FRESH + pairs), k)
-    letters = "abcdefgh"[:k]
-    sum_over = f"r{letters}," + ",".join(f"r{letter}" for letter in letters) + "->r"
     parts = []
     for name in FUNCTIONS:
         table = sampled_table(name, tasks)
 
         def risk(directions: Tensor, table: Tensor = table) -> Tensor:
-            return torch.einsum(sum_over, table, *soft_attention(directions, n, 1.0).unbind(1))
+            for gamma in soft_attention(directions, n, 1.0).unbind(1):
+                table = torch.einsum("rn,rn...->r...", gamma, table)
+            return table
 
-        end, history = minimise(risk, start, updates, learning_rate, name)
+        end, history = minimise(risk, start, updates, 0.3, name)
         found = right_by_weights(soft_attention(end, n, 1.0), tasks)
         columns = {"function": name, "seed": range(FRESH, FRESH + pairs), "risk": history[-1]}
         parts.append(pd.DataFrame(columns | {"learned": history[-1] < 0.05, "by_weights": found}))
@@ -397,11 +389,9 @@ def judge_recovery(watched: pd.DataFrame) -> Verdict:
 
 def judge_repair(table: pd.DataFrame) -> Verdict:
     """That heads sample is the one change needed, from :func:`sufficient`."""
-    gd = table[table["optimiser"] == "gd"]
-    log, own = SAMPLED_LOSSES["log"], SAMPLED_LOSSES["squared_hinge"]
-    theorem = gd[(gd["loss"] == log) & (gd["temperature"] == "1/n")]
-    paper = gd[(gd["loss"] == own) & (gd["temperature"] == "1")]
-    asked = pd.concat([theorem, paper])
+    theorem = (table["loss"] == SAMPLED_LOSSES["log"]) & (table["temperature"] == "1/n")
+    paper = (table["loss"] == SAMPLED_LOSSES["squared_hinge"]) & (table["temperature"] == "1")
+    asked = table[(table["optimiser"] == "gd") & (theorem | paper)]
     numbers = {
         f"k = {row.k}, {row.loss}, temperature {row.temperature}": wilson(row.successes, row.trials)
         for row in asked.itertuples()

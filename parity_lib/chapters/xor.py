@@ -20,7 +20,7 @@ from typing import Self
 
 import torch
 from torch import Tensor
-from torch.nn.functional import hardshrink
+from torch.nn.functional import hardshrink, normalize
 
 from ..checks import known
 from ..task import binary_digits
@@ -28,8 +28,8 @@ from ..task import binary_digits
 EMBEDDINGS = ("characters", "balanced", "signs", "one_hot")
 XOR_LOSSES = ("hinge", "squared_hinge")
 
-# Least sums of signed weights are searched for exactly up to this d; beyond it they are bounded by 0.
-SEARCHED = 26
+VISITED = 16
+"""Up to this d inputs are visited one by one where no closed form has the worst of them; beyond it is bounded."""
 
 
 @dataclass(frozen=True)
@@ -118,27 +118,13 @@ def positional_embedding(name: str, d: int, m: int, generator: torch.Generator) 
     for _ in range(3):  # orthogonal columns: the least cross-talk that m dimensions allow on average
         points = points - points.mean(0)
         sizes, axes = torch.linalg.eigh(points.T @ points)
-        points = _unit(points @ (axes * sizes.rsqrt()) @ axes.T)
+        points = normalize(points @ (axes * sizes.rsqrt()) @ axes.T)
     for _ in range(1000):
         centre = points.mean(0)
         if float(centre.norm()) < 1e-16:
             break
-        points = _unit(points - centre)
+        points = normalize(points - centre)
     return points
-
-
-def _unit(points: Tensor) -> Tensor:
-    return points / points.norm(dim=-1, keepdim=True)
-
-
-@dataclass(frozen=True)
-class XorReadout:
-    """A frozen read-out f(v_1, v_2) with its slopes; ``value`` and ``slopes`` work on any shape."""
-
-    value: Callable[[Tensor, Tensor], Tensor]
-    slopes: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-    of_mean: bool
-    """True where f depends on the mean of the heads alone, and falls with its size."""
 
 
 def _sum(a: Tensor, b: Tensor) -> Tensor:
@@ -146,10 +132,10 @@ def _sum(a: Tensor, b: Tensor) -> Tensor:
     return hardshrink(a + b, 64 * torch.finfo(a.dtype).eps)
 
 
-READOUTS = {
-    "tent": XorReadout(lambda a, b: 1 - _sum(a, b).abs(), lambda a, b: (-_sum(a, b).sign(),) * 2, of_mean=True),
-    "quadratic": XorReadout(lambda a, b: 1 - (a + b) ** 2 / 2, lambda a, b: (-(a + b),) * 2, of_mean=True),
-    "product": XorReadout(lambda a, b: -a * b, lambda a, b: (-b, -a), of_mean=False),
+READOUTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "tent": lambda a, b: 1 - _sum(a, b).abs(),
+    "quadratic": lambda a, b: 1 - (a + b) ** 2 / 2,
+    "product": lambda a, b: -a * b,
 }
 """With v the mean of the heads: :math:`1 - 2|v|`, :math:`1 - 2v^2` and :math:`-v_1 v_2`."""
 
@@ -204,14 +190,9 @@ MAPS = {
 }  # fmt: skip
 
 
-def mean_absolute_sum(d: int) -> float:
-    r""":math:`E|S|`, :math:`S = x_1 + \dots + x_d` of independent signs, from the central binomial coefficient."""
-    return d * (math.comb(d - 1, (d - 1) // 2) / 2 ** (d - 1))  # whole numbers divided: full precision at any d
-
-
 def majority(d: int) -> float:
-    r""":math:`M = E|S|/d \approx \sqrt{2/(\pi d)}`: how much one sign and the majority of d signs have in common."""
-    return mean_absolute_sum(d) / d
+    r""":math:`M = E|S|/d \approx \sqrt{2/(\pi d)}` with :math:`S = x_1 + \dots + x_d`: what signs and S share."""
+    return math.comb(d - 1, (d - 1) // 2) / 2 ** (d - 1)  # whole numbers divided: full precision at any d
 
 
 def weight_gradient(task: SparseXOR, weights: Tensor, readout: str = "tent", loss: str = "hinge") -> Tensor:
@@ -232,25 +213,24 @@ def weight_gradient(task: SparseXOR, weights: Tensor, readout: str = "tent", los
     size = float(weights.abs().sum(-1).max())
     if size > 1 + 1e-9:
         raise ValueError(f"the closed form needs heads whose weights add up to at most 1 in size, got {size:.3g}")
-    signal, squared = torch.zeros_like(weights), torch.zeros_like(weights)  # slopes of E[yf] and of E[f^2]
     i, j = task.pair
     if readout == "tent":
         if float(weights.max()) != float(weights.min()):
             raise ValueError("the closed form for tent needs uniform weights; only quadratic and product take others")
         common = majority(task.d)
-        signal += -common / (task.d - 2 if task.d % 2 else task.d - 1)
-        signal[:, [i, j]] = common
-        squared += 4 * weights[0, 0] - 2 * common
-    elif readout == "quadratic":
-        c = weights.mean(0)
-        signal[:, i], signal[:, j] = 2 * c[j], 2 * c[i]
-        squared += -4 * c + 24 * (c @ c) * c - 16 * c**3
+        slope = torch.full_like(weights, -common / (task.d - 2 if task.d % 2 else task.d - 1))
+        slope[:, [i, j]] = common
+        return -slope if loss == "hinge" else 4 * weights - 2 * common - 2 * slope
+    leaf = weights.detach().clone().requires_grad_()
+    (a, b), c = leaf, leaf.mean(0)
+    if readout == "quadratic":
+        signal = 4 * c[i] * c[j]
+        square = 1 - 4 * (c @ c) + 12 * (c @ c) ** 2 - 8 * (c**4).sum()
     else:
-        other = weights.flip(0)
-        signal[:, i], signal[:, j] = other[:, j], other[:, i]
-        across = weights[0] @ weights[1]
-        squared += 2 * weights * (other**2).sum(-1, keepdim=True) + 4 * across * other - 4 * weights * other**2
-    return -signal if loss == "hinge" else squared - 2 * signal
+        signal = a[i] * b[j] + a[j] * b[i]
+        square = (a @ a) * (b @ b) + 2 * (a @ b) ** 2 - 2 * (a**2 * b**2).sum()
+    (gradient,) = torch.autograd.grad(-signal if loss == "hinge" else square - 2 * signal, leaf)
+    return gradient
 
 
 def population_gradient(
@@ -275,7 +255,7 @@ def enumerated_gradient(
     x = task.cube()
     leaf = queries.detach().clone().requires_grad_()
     v = x @ MAPS[attention].weights(leaf @ embedding.T).T
-    margin = 1 - task.labels(x) * READOUTS[readout].value(v[:, 0], v[:, 1])
+    margin = 1 - task.labels(x) * READOUTS[readout](v[:, 0], v[:, 1])
     active = torch.where(margin > -1e-12, margin, 0.0)  # on the kink, up to rounding, counts as active
     (gradient,) = torch.autograd.grad((active if loss == "hinge" else active**2).mean(), leaf)
     return gradient
@@ -294,55 +274,49 @@ def step_size(d: int, strength: float, readout: str = "tent", loss: str = "hinge
     return strength / (slope * signal * (1 if loss == "hinge" else 2))
 
 
-def worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent", loss: str = "hinge") -> Tensor:
-    r"""The largest loss over all :math:`2^d` inputs, without visiting them; (..., 2, d) -> (...).
+def extremes(task: SparseXOR, weights: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Where the pair differs the largest :math:`|v|` of all inputs, where it agrees the least; (..., 2, d) -> (...).
 
-    *Mean of the heads* (tent, quadratic), weights c, rest :math:`R = \sum_{k \ne i,j} |c_k|`. Where
-    :math:`x_i \ne x_j` the loss grows with :math:`|v|`, whose maximum is :math:`|c_i - c_j| + R`; where
-    :math:`x_i = x_j` it falls with :math:`|v|`, whose minimum is :math:`|c_i + c_j| - R`. If the rest outweighs the
-    pair, that minimum is a least sum of signed weights: searched for exactly up to d = 26, bounded by 0 (so the
-    loss by 2) beyond. Every loss below 1 is exact.
+    With c the mean of the heads and :math:`R = \sum_{k \ne i,j} |c_k|` they are :math:`|c_i - c_j| + R` and
+    :math:`|c_i + c_j| - R`; this is negative where the rest outweighs the pair, so that the least may be 0.
+    """
+    c = weights.mean(-2)
+    i, j = task.pair
+    rest = task.others(c).abs().sum(-1)
+    return (c[..., i] - c[..., j]).abs() + rest, (c[..., i] + c[..., j]).abs() - rest
+
+
+def worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent") -> Tensor:
+    r"""The largest hinge loss over all :math:`2^d` inputs, without visiting them; (..., 2, d) -> (...).
+
+    *Mean of the heads* (tent, quadratic): where :math:`x_i \ne x_j` the loss grows with :math:`|v|`, elsewhere it falls
+    with it, so :func:`extremes` tell it. If the rest outweighs the pair, the loss is bounded by 2.
 
     *Product*, non-negative weights: the rest moves :math:`(v_1, v_2)` inside a zonotope with 2(d - 2) corners. For
     :math:`x_i \ne x_j` the extreme of :math:`v_1 v_2` is at a corner, since the product is convex along every edge; for
     :math:`x_i = x_j` too, as long as the zonotope stays in the positive quadrant, where the product is
-    quasi-concave. Otherwise all inputs are visited up to d = 16, and beyond the least value on the zonotope's edges is
-    the bound. Again every loss below 1 is exact.
+    quasi-concave. Otherwise the least value on the zonotope's edges is the bound.
+
+    Every loss below 1 is exact; up to d = 16 every loss is, since inputs are visited where there is only a bound.
     """
-    of_mean = READOUTS[readout].of_mean
-    worst = _worst_of_mean(task, weights.mean(-2), readout) if of_mean else _worst_of_product(task, weights)
-    return worst.clamp_min(0) if loss == "hinge" else worst.clamp_min(0) ** 2
+    value = READOUTS[readout]
+    if readout == "product":
+        unequal, equal, exact = _worst_of_product(task, weights)
+    else:
+        largest, least = extremes(task, weights)
+        exact, least = least >= 0, least.clamp_min(0)
+        unequal, equal = 1 - value(largest, largest), 1 + value(least, least)
+    if task.d <= VISITED:
+        signs = _all_signs(task.d - 2)
+        for row in (~exact).nonzero().tolist():
+            of_row = weights[tuple(row)]
+            v = signs @ task.others(of_row).T + of_row[:, task.pair].sum(-1)
+            equal[tuple(row)] = 1 + value(v[:, 0], v[:, 1]).max()
+    return torch.maximum(unequal, equal).clamp_min(0)
 
 
-def _worst_of_mean(task: SparseXOR, c: Tensor, readout: str) -> Tensor:
-    def value(v: Tensor) -> Tensor:
-        return READOUTS[readout].value(v, v)
-
-    i, j = task.pair
-    rest = task.others(c).abs()
-    reach = rest.sum(-1)
-    base = (c[..., i] + c[..., j]).abs()
-    unequal = 1 - value((c[..., i] - c[..., j]).abs() + reach)
-    least = (base - reach).clamp_min(0)
-    if task.d <= SEARCHED:
-        open_ = (base < reach) & (1 + value(torch.zeros_like(base)) > unequal)
-        for row in open_.nonzero().tolist():
-            place = tuple(row)
-            least[place] = _least_sum(float(base[place]), rest[place])
-    return torch.maximum(unequal, 1 + value(least))
-
-
-def _least_sum(base: float, rest: Tensor) -> float:
-    """The least of |base + sum of +-rest| over all signs: sums of one half, sorted, against those of the other."""
-    half = len(rest) // 2
-    left, right = (_all_signs(len(part)) @ part for part in (rest[:half], rest[half:]))
-    left, right = left + base, right.sort().values
-    place = torch.searchsorted(right, -left)
-    near = torch.stack([right[(place - 1).clamp_min(0)], right[place.clamp_max(len(right) - 1)]])
-    return float((left + near).abs().min())
-
-
-def _worst_of_product(task: SparseXOR, weights: Tensor) -> Tensor:
+def _worst_of_product(task: SparseXOR, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Largest loss where the pair differs, where it agrees, and whether this is exact; (..., 2, d) -> (...) each."""
     if float(weights.min()) < 0:
         raise ValueError(f"the worst loss of the product needs non-negative weights, got {float(weights.min()):.3g}")
     i, j = task.pair
@@ -350,21 +324,13 @@ def _worst_of_product(task: SparseXOR, weights: Tensor) -> Tensor:
     angle = torch.atan2(rest[..., 1, :], rest[..., 0, :])
     reach = rest.sum(-1)
     unequal, equal = weights[..., i] - weights[..., j], weights[..., i] + weights[..., j]
-    largest, least, edge_least = [], [], []
     ascending = 2 * rest.gather(-1, angle.argsort(-1).unsqueeze(-2).expand_as(rest))
-    for edges in (ascending, ascending.flip(-1)):  # the two chains of corners from "all minus" to "all plus"
-        corners = torch.cat([torch.zeros_like(edges[..., :1]), edges.cumsum(-1)], -1) - reach.unsqueeze(-1)
-        largest.append((corners + unequal.unsqueeze(-1)).prod(-2).amax(-1))
-        shifted = corners + equal.unsqueeze(-1)
-        least.append(shifted.prod(-2).amin(-1))
-        start, twice = shifted[..., :-1], 2 * edges.prod(-2)
-        turn = -(start[..., 0, :] * edges[..., 1, :] + start[..., 1, :] * edges[..., 0, :]) / twice.clamp_min(1e-300)
-        edge_least.append((start + turn.clamp(0, 1).unsqueeze(-2) * edges).prod(-2).amin(-1))
+    edges = torch.stack([ascending, ascending.flip(-1)])  # two chains of corners from "all minus" to "all plus"
+    corners = torch.cat([torch.zeros_like(edges[..., :1]), edges.cumsum(-1)], -1) - reach.unsqueeze(-1)
+    largest = (corners + unequal.unsqueeze(-1)).prod(-2).amax((0, -1))
+    corners = corners + equal.unsqueeze(-1)
+    least, start = corners.prod(-2).amin((0, -1)), corners[..., :-1]
+    turn = -(start * edges.flip(-2)).sum(-2) / (2 * edges.prod(-2)).clamp_min(1e-300)
+    on_edges = (start + turn.clamp(0, 1).unsqueeze(-2) * edges).prod(-2).amin((0, -1))
     inside = (equal >= reach).all(-1)
-    low = torch.where(inside, torch.minimum(*least), torch.minimum(torch.minimum(*edge_least), torch.minimum(*least)))
-    if task.d <= 16:
-        signs = _all_signs(task.d - 2)
-        for row in (~inside).nonzero().tolist():
-            place = tuple(row)
-            low[place] = (signs @ rest[place].T + equal[place]).prod(-1).min()
-    return torch.maximum(1 + torch.maximum(*largest), 1 - low)
+    return 1 + largest, 1 - torch.where(inside, least, torch.minimum(least, on_edges)), inside

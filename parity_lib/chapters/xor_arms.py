@@ -5,9 +5,8 @@ every setting (:func:`parity_lib.chapters.xor.draw`).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -19,14 +18,17 @@ from torch import Tensor
 from ..evidence import Rate, Verdict, rate, rates, wilson
 from ..progress import track
 from ..training import minimise
+from .robustness import counts, success
 from .store import kept
 from .xor import (
     MAPS,
+    READOUTS,
     XOR_LOSSES,
     SparseXOR,
     default_width,
     draw,
     enumerated_gradient,
+    extremes,
     population_gradient,
     positional_embedding,
     step_size,
@@ -52,13 +54,13 @@ def gradient_differences(d: int) -> pd.DataFrame:
     generator = torch.Generator().manual_seed(0)
     task = SparseXOR.random(d, generator)
     table = positional_embedding("signs", d, d // 2, generator)
-    starts = {"zero": torch.zeros(2, d // 2, dtype=torch.float64)}
-    starts["random"] = torch.randn(starts["zero"].shape, generator=generator, dtype=torch.float64)
-    cases = [("zero", *names) for names in product(("tent", "quadratic", "product"), XOR_LOSSES, MAPS)]
+    drawn = torch.randn(2, d // 2, generator=generator, dtype=torch.float64)
+    cases = [("zero", *names) for names in product(READOUTS, XOR_LOSSES, MAPS)]
     cases += [("random", *names, "softmax") for names in product(("quadratic", "product"), XOR_LOSSES)]
     rows = []
     for start, *names in cases:
-        exact, literal = (f(task, table, starts[start], *names) for f in (population_gradient, enumerated_gradient))
+        queries = drawn if start == "random" else torch.zeros_like(drawn)
+        exact, literal = (f(task, table, queries, *names) for f in (population_gradient, enumerated_gradient))
         rows.append((start, *names, float((exact - literal).abs().max())))
     return pd.DataFrame(rows, columns=["start", "readout", "loss", "map", "difference"])
 
@@ -67,16 +69,15 @@ def gradient_differences(d: int) -> pd.DataFrame:
 
 
 def zero_start_weights(
-    task: SparseXOR, embedding: Tensor, strengths: Tensor,
-    readout: str = "tent", loss: str = "hinge", attention: str = "softmax",
-) -> Tensor:  # fmt: skip
-    """Attention after one exact step from zero, at each strength of the step: (steps,) -> (steps, 2, d).
+    task: SparseXOR, embedding: Tensor, strengths: Tensor, loss: str = "hinge", attention: str = "softmax"
+) -> Tensor:
+    """Attention after one exact step from zero with the tent, at each strength: (steps,) -> (steps, 2, d).
 
     Both heads get the same gradient, so the second is a copy of the first.
     """
     start = embedding.new_zeros(2, embedding.shape[1])
-    gradient = population_gradient(task, embedding, start, readout, loss, attention)
-    moved = -step_size(task.d, 1.0, readout, loss, attention) * gradient
+    gradient = population_gradient(task, embedding, start, "tent", loss, attention)
+    moved = -step_size(task.d, 1.0, "tent", loss, attention) * gradient
     scores = strengths.unsqueeze(-1) * (embedding @ moved[0])
     return MAPS[attention].weights(scores).unsqueeze(-2).expand(-1, 2, -1)
 
@@ -88,33 +89,24 @@ def step_window(lengths: list[int], embeddings: list[str], factors: list[float],
     Columns ``d``, ``m``, ``embedding``, ``factor``, ``seed``, ``worst`` (loss of the worst input), ``pair_weight``.
     """
     parts = []
-    for d, embedding in product(lengths, embeddings):
-        strengths = torch.tensor(factors, dtype=torch.float64) * math.log(d)
-        for seed in range(seeds):
-            task, table, _ = draw(d, embedding, seed)
-            weights = zero_start_weights(task, table, strengths)
-            found = {"worst": worst_loss(task, weights), "pair_weight": weights[:, 0, task.pair].sum(-1)}
-            known = {"d": d, "m": table.shape[1], "embedding": embedding, "factor": factors, "seed": seed}
-            parts.append(pd.DataFrame(known | found))
+    for d, embedding, seed in product(lengths, embeddings, range(seeds)):
+        task, table, _ = draw(d, embedding, seed)
+        weights = zero_start_weights(task, table, torch.tensor(factors, dtype=torch.float64) * math.log(d))
+        known = {"d": d, "m": table.shape[1], "embedding": embedding, "factor": factors, "seed": seed}
+        found = {"worst": worst_loss(task, weights), "pair_weight": weights[:, 0, task.pair].sum(-1)}
+        parts.append(pd.DataFrame(known | found))
     return pd.concat(parts, ignore_index=True)
 
 
-@kept
 def temperatures(lengths: list[int], values: list[float], factor: float, seeds: int) -> pd.DataFrame:
     r"""A softmax of scores divided by a temperature T, at the step size of T = 1; characters, zero start.
 
-    The gradient is divided by T as well, so from zero this is strength :math:`\lambda/T^2` exactly.
-
-    Columns ``d``, ``temperature``, ``seed``, ``worst``, ``solved``.
+    The gradient is divided by T as well, so this is :func:`step_window` at the strength :math:`\lambda/T^2`, whose
+    columns it has, with ``temperature`` and ``solved``.
     """
-    rows = []
-    for d, temperature, seed in product(lengths, values, range(seeds)):
-        task, table, _ = draw(d, "characters", seed)
-        zero = table.new_zeros(2, table.shape[1])
-        query = -step_size(d, factor * math.log(d)) * population_gradient(task, table / temperature, zero)
-        worst = float(worst_loss(task, (query @ table.T / temperature).softmax(-1)))
-        rows.append((d, temperature, seed, worst, worst < SOLVED))
-    return pd.DataFrame(rows, columns=["d", "temperature", "seed", "worst", "solved"])
+    at = {factor / temperature / temperature: temperature for temperature in values}
+    found = step_window(lengths, ["characters"], list(at), seeds)
+    return found.assign(temperature=found.factor.map(at), solved=found.worst < SOLVED)
 
 
 def temperature_ends(found: pd.DataFrame) -> tuple[float, float]:
@@ -122,7 +114,7 @@ def temperature_ends(found: pd.DataFrame) -> tuple[float, float]:
     shares = found.groupby("temperature").solved.mean()
     full = shares.index[(shares == 1).cummin()]
     none = shares.index[(shares == 0)[::-1].cummin()[::-1]]
-    return float(full.max()) if len(full) else 0.0, float(none.min()) if len(none) else math.inf
+    return max(full, default=0.0), min(none, default=math.inf)
 
 
 FORMATS = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -140,12 +132,13 @@ def step_in_format(
     the gradient becomes too small nor the step, now d, too large for the format. If ``stable``, the softmax subtracts
     the largest score before it takes exponentials.
     """
-    table, step = embedding.to(dtype), step_size(task.d, strength)
+    table, whole = embedding.to(dtype), step_size(task.d, strength)
+    step = float(task.d) if scaled else whole
     uniform = torch.full((2, task.d), 1 / task.d, dtype=torch.float64)
-    slope = (weight_gradient(task, uniform) * (step / task.d if scaled else 1.0)).to(dtype)
+    slope = (weight_gradient(task, uniform) * (whole / step)).to(dtype)
     weights = uniform.to(dtype)
     pulled = weights * (slope - (weights * slope).sum(-1, keepdim=True))
-    scores = (-torch.tensor(float(task.d) if scaled else step, dtype=dtype) * (pulled @ table)) @ table.T
+    scores = (-torch.tensor(step, dtype=dtype) * (pulled @ table)) @ table.T
     powers = (scores - scores.amax(-1, keepdim=True) if stable else scores).exp()
     return powers / powers.sum(-1, keepdim=True)
 
@@ -170,10 +163,8 @@ def number_formats(lengths: list[int], factors: list[float], seeds: int) -> pd.D
 def format_table(formats: pd.DataFrame) -> pd.DataFrame:
     """Draws solved at the first strength of :func:`number_formats`, k of N, a row for each format."""
     part = formats[formats.factor == formats.factor.min()]
-    found = rates(part, ["format", "scaled", "stable"], "solved")
-    found["how"] = [HOW[key] for key in zip(found.scaled, found.stable, strict=True)]
-    found["solved"] = [f"{row.successes} of {row.trials}" for row in found.itertuples()]
-    return found.pivot(index="format", columns="how", values="solved").loc[list(FORMATS), list(HOW.values())]
+    named = part.assign(how=[HOW[key] for key in zip(part.scaled, part.stable, strict=True)])
+    return counts(named, ["format"], "how", "solved").set_index("format")
 
 
 # Other attention maps
@@ -182,17 +173,13 @@ def format_table(formats: pd.DataFrame) -> pd.DataFrame:
 def scaled_worst_loss(task: SparseXOR, weights: Tensor, readout: str = "tent") -> Tensor:
     r"""Worst-input hinge loss of :math:`f(v/z)` at the scale z that is best for it; (..., 2, d) -> (...).
 
-    With A the largest :math:`|v|` of unequal bits and B the smallest of equal ones, the loss of the former falls with
-    z, that of the latter grows, and they meet at :math:`2A/(A + B)` (tent) or :math:`2A^2/(A^2 + B^2)` (quadratic).
-    Where the rest outweighs the pair the best is a huge scale: f = 1 everywhere, and a loss of 2.
+    With A and B the :func:`extremes`, the loss of unequal bits falls with z, that of equal ones grows, and they meet at
+    :math:`2A/(A + B)` (tent) or :math:`2A^2/(A^2 + B^2)` (quadratic). Where the rest outweighs the pair the best is a
+    huge scale: f = 1 everywhere, and a loss of 2.
     """
-    c = weights.mean(-2)
-    i, j = task.pair
-    rest = task.others(c).abs().sum(-1)
-    largest = (c[..., i] - c[..., j]).abs() + rest
-    least = ((c[..., i] + c[..., j]).abs() - rest).clamp_min(0)
+    largest, least = extremes(task, weights)
     power = {"tent": 1, "quadratic": 2}[readout]
-    return 2 / (1 + (least / largest.clamp_min(1e-300)) ** power)
+    return 2 / (1 + (least.clamp_min(0) / largest.clamp_min(1e-300)) ** power)
 
 
 def errors_on(task: SparseXOR, weights: Tensor, examples: Tensor) -> tuple[Tensor, Tensor]:
@@ -232,13 +219,13 @@ def attention_maps(lengths: list[int], factors: list[float], seeds: int, example
     rows = []
     for d, embedding in product(lengths, ("characters", "signs")):
         strengths = torch.tensor(factors, dtype=torch.float64) * math.log(d)
-        for seed in track(seeds, f"attention maps, {embedding}, d = {d},", True):
+        for seed in track(seeds, f"attention maps, {embedding}, d = {d},"):
             task, table, generator = draw(d, embedding, seed)
             inputs = random_signs(examples, d - 2, generator, torch.float32)
             for loss, name in product(XOR_LOSSES[: 2 if embedding == "signs" else 1], MAPS):
-                weights = zero_start_weights(task, table, strengths, "tent", loss, name)
+                weights = zero_start_weights(task, table, strengths, loss, name)
                 # An unnormalised exponential overflows at the largest steps: those count as failures.
-                weights = weights[weights.isfinite().all(-1).all(-1) & (weights.abs().amax((-1, -2)) < 1e100)]
+                weights = weights[weights.abs().amax((-1, -2)) < 1e100]
                 losses = worst_loss(task, weights), scaled_worst_loss(task, weights)
                 errors = errors_on(task, weights, inputs)
                 for rescaled, worst, error in zip((False, True), losses, errors, strict=True):
@@ -278,13 +265,10 @@ def label_free_share(d: int, embedding: str, attention: str, seeds: int) -> Tens
     shares = []
     for seed in range(seeds):
         task, table, _ = draw(d, embedding, seed)
-        attend, zero = MAPS[attention], table.new_zeros(2, d)
-        squared, plain = (
-            attend.pull_back(zero, weight_gradient(task, attend.weights(zero), "tent", loss))[0]
-            for loss in ("squared_hinge", "hinge")
-        )
-        part, signal = table @ ((2 * plain - squared) @ table), table @ (-2 * plain @ table)
-        shares.append(part.std() / signal[task.pair].mean())
+        zero = table.new_zeros(2, table.shape[1])
+        gradients = [population_gradient(task, table, zero, "tent", loss, attention)[0] for loss in XOR_LOSSES]
+        hinge, squared = (-table @ gradient for gradient in gradients)
+        shares.append((squared - 2 * hinge).std() / (2 * hinge[task.pair].mean()))
     return torch.stack(shares)
 
 
@@ -307,7 +291,7 @@ def random_start(
     parts = []
     for d, readout in product(lengths, readouts):
         rates_ = -torch.tensor(factors, dtype=torch.float64).view(-1, 1, 1) * d**2 * math.log(d)
-        for seed in track(seeds, f"random starts, d = {d},", True):
+        for seed in track(seeds, f"random starts, d = {d},"):
             task, table, generator = draw(d, "characters", seed)
             i, j = task.pair
             drawn = torch.randn(2, table.shape[1], generator=generator, dtype=torch.float64)
@@ -320,11 +304,11 @@ def random_start(
                 after = scores.softmax(-1)
                 worst = worst_loss(task, after, readout)
                 prefers = scores[..., i] - scores[..., j]
-                straight, crossed = after[:, [0, 1], [i, j]].amin(-1), after[:, [0, 1], [j, i]].amin(-1)
+                own = torch.maximum(after[:, [0, 1], [i, j]].amin(-1), after[:, [0, 1], [j, i]].amin(-1))
                 parts.append(pd.DataFrame({
                     "d": d, "readout": readout, "spread": spread, "factor": factors, "seed": seed, "log_ratio": ratio,
                     "predicted": (prefers[:, 0] * ratio > 0) & (prefers[:, 1] * ratio < 0),
-                    "separated": torch.maximum(straight, crossed) > 0.9, "worst": worst, "solved": worst < SOLVED,
+                    "separated": own > 0.9, "worst": worst, "solved": worst < SOLVED,
                 }))  # fmt: skip
     return pd.concat(parts, ignore_index=True)
 
@@ -358,11 +342,11 @@ class Arm:
             return torch.zeros_like(drawn)
         return drawn if self.heads == 2 else drawn[[0, 0]]
 
-    def step(self, d: int, strength: float, factor: float) -> float:
-        """Size of the step: of that strength in ln d from zero, factor * d^2 ln d from a random start."""
+    def step(self, d: int) -> float:
+        """Size of the step: of strength 4 ln d from zero, 300 d^2 ln d from a random start."""
         if not self.random:
-            return step_size(d, strength * math.log(d), self.readout)
-        return factor * d**2 * math.log(d) * (2 if self.heads == 1 else 1)
+            return step_size(d, 4 * math.log(d), self.readout)
+        return 300 * d**2 * math.log(d) * (2 if self.heads == 1 else 1)
 
     def recovers(self, task: SparseXOR, scores: Tensor) -> Tensor:
         """Whether the best position of each of two heads, or the two best of one, is the pair; (..., 2, d) -> (...)."""
@@ -381,9 +365,8 @@ ARMS = (
 
 @kept
 def samples_needed(
-    lengths: list[int], embeddings: list[str], seeds: int, budget: float,
-    spread: float = 0.5, factor: float = 300.0, strength: float = 4.0, checkpoints: int = 32,
-) -> pd.DataFrame:  # fmt: skip
+    lengths: list[int], embeddings: list[str], seeds: int, budget: float, checkpoints: int = 32
+) -> pd.DataFrame:
     """One empirical hinge step on the first n samples of a stream, for growing n; every arm sees the same stream.
 
     Columns ``d``, ``m``, ``embedding``, ``seed``, ``arm``, ``law``
@@ -394,37 +377,33 @@ def samples_needed(
     for d, embedding in product(lengths, embeddings):
         law = sample_law(d, default_width(d, embedding))
         spaced = torch.logspace(math.log10(d / 2), math.log10(max(budget * law, d)), checkpoints, dtype=torch.float64)
-        counts = sorted({round(n) for n in spaced.tolist()})
-        for seed in track(seeds, f"samples, {embedding}, d = {d},", True):
+        looks = sorted({round(n) for n in spaced.tolist()})
+        for seed in track(seeds, f"samples, {embedding}, d = {d},"):
             task, table, generator = draw(d, embedding, seed)
-            drawn = spread * torch.randn(2, table.shape[1], generator=generator, dtype=torch.float64)
+            drawn = 0.5 * torch.randn(2, table.shape[1], generator=generator, dtype=torch.float64)
             starts = [arm.start(drawn) for arm in ARMS]
             weights = [((start @ table.T).softmax(-1), arm.readout) for start, arm in zip(starts, ARMS, strict=True)]
-            gradients = torch.stack([found for _, found in stream_gradients(task, weights, counts, generator)], 1)
+            gradients = torch.stack([found for _, found in stream_gradients(task, weights, looks, generator)], 1)
             for arm, start, gradient in zip(ARMS, starts, gradients, strict=True):
                 before = start @ table.T
-                pulled = MAPS["softmax"].pull_back(before, gradient) @ table  # (counts, 2, m)
-                scores = before - arm.step(d, strength, factor) * (pulled @ table.T)
+                pulled = MAPS["softmax"].pull_back(before, gradient) @ table  # (looks, 2, m)
+                scores = before - arm.step(d) * (pulled @ table.T)
                 solved = worst_loss(task, scores.softmax(-1), arm.readout) < LEARNT
-                least = [from_then_on(marks.tolist(), counts) for marks in (arm.recovers(task, scores), solved)]
+                least = [from_then_on(marks, looks) for marks in (arm.recovers(task, scores), solved)]
                 rows.append((d, table.shape[1], embedding, seed, arm.name, law, *least))
     columns = ["d", "m", "embedding", "seed", "arm", "law", "recovered", "solved"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def from_then_on(marks: Sequence[bool], counts: Sequence[int]) -> float:
-    """Least count from which on the marks stay true, for two looks at least; inf if they do not."""
-    least = math.inf
-    for mark, count in zip(reversed(marks), reversed(counts), strict=True):
-        if not mark:
-            break
-        least = float(count)
-    return least if least < counts[-1] else math.inf
+def from_then_on(marks: Tensor, counts: Sequence[int]) -> float:
+    """Least count from which on the marks (counts,) stay true, for two looks at least; inf if they do not."""
+    stay = int(marks.flip(0).long().cumprod(0).sum())
+    return float(counts[-stay]) if stay > 1 else math.inf
 
 
-def reached(samples: pd.DataFrame, arm: str, column: str, embedding: str = "characters") -> Rate:
-    """Streams in which an arm has recovered the pair, or solved every input, within the budget."""
-    return rate(np.isfinite(samples[(samples.arm == arm) & (samples.embedding == embedding)][column]))
+def reached(samples: pd.DataFrame, arm: str, column: str) -> Rate:
+    """Streams, on characters, in which an arm has recovered the pair, or solved every input, within the budget."""
+    return rate(np.isfinite(samples[(samples.arm == arm) & (samples.embedding == "characters")][column]))
 
 
 # Feed-forward networks
@@ -457,62 +436,58 @@ def train_networks(d: int, budgets: list[int], seeds: int, updates: int) -> pd.D
     Columns ``d``, ``parameters``, ``ceiling``, ``seed``, ``reads_both`` (its inputs contain the pair), ``error``,
     ``learned`` (an error below 1 %).
     """
-    parts = []
-    for budget in budgets:
-        neurons, inputs = network_shape(d, budget)
-        generator = torch.Generator().manual_seed(budget)
-        pairs = torch.stack([torch.randperm(d, generator=generator)[:2] for _ in range(seeds)])
-        read = torch.stack([torch.randperm(d, generator=generator)[:inputs] for _ in range(seeds)])
-        mask = torch.zeros(seeds, 1, d).scatter(2, read.unsqueeze(1), 1.0)
-        scale = torch.full((d + 2,), 1 / math.sqrt(inputs))
-        scale[-1] = 1 / math.sqrt(neurons)
-        start = (2 * torch.rand(seeds, neurons, d + 2, generator=generator) - 1) * scale
-        start = torch.cat([start.flatten(1), torch.zeros(seeds, 1)], 1)
-        margins = partial(_margins, d=d, mask=mask, pairs=pairs, generator=generator)
-        objective = partial(_mean_hinge, margins)
-        trained, _ = minimise(objective, start, updates, 0.03, f"networks of {budget} parameters,")
-        error = (margins(trained, count=4096) <= 0).double().mean(0)
-        both = (read.unsqueeze(2) == pairs.unsqueeze(1)).any(1).all(1)
-        parts.append(pd.DataFrame({
-            "d": d, "parameters": neurons * (inputs + 2) + 1, "ceiling": ceiling(d, inputs), "seed": range(seeds),
-            "reads_both": both, "error": error, "learned": error < 0.01,
-        }))  # fmt: skip
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat([_trained(d, budget, seeds, updates) for budget in budgets], ignore_index=True)
 
 
-def _margins(point: Tensor, count: int, d: int, mask: Tensor, pairs: Tensor, generator: torch.Generator) -> Tensor:
-    """y f on fresh samples, (count, seeds), of networks with their numbers in a row, (seeds, neurons (d + 2) + 1)."""
-    x = random_signs(count, d, generator, torch.float32)
-    layer = point[:, :-1].unflatten(1, (-1, d + 2))
-    hidden = (x @ (layer[..., :d] * mask).flatten(0, 1).T).unflatten(1, layer.shape[:2]) + layer[..., d]
-    y = -x[:, pairs[:, 0]] * x[:, pairs[:, 1]]
-    return y * ((hidden.relu() * layer[..., d + 1]).sum(-1) + point[:, -1])
+def _trained(d: int, budget: int, seeds: int, updates: int) -> pd.DataFrame:
+    neurons, inputs = network_shape(d, budget)
+    generator = torch.Generator().manual_seed(budget)
+    pairs = torch.stack([torch.randperm(d, generator=generator)[:2] for _ in range(seeds)])
+    read = torch.stack([torch.randperm(d, generator=generator)[:inputs] for _ in range(seeds)])
+    mask = torch.zeros(seeds, 1, d).scatter(2, read.unsqueeze(1), 1.0)
+    scale = torch.full((d + 2,), 1 / math.sqrt(inputs))
+    scale[-1] = 1 / math.sqrt(neurons)
+    start = (2 * torch.rand(seeds, neurons, d + 2, generator=generator) - 1) * scale
+    start = torch.cat([start.flatten(1), torch.zeros(seeds, 1)], 1)
 
+    def margins(point: Tensor, count: int) -> Tensor:
+        """y f on fresh samples, (count, seeds), of networks with their numbers in a row."""
+        x = random_signs(count, d, generator, torch.float32)
+        layer = point[:, :-1].unflatten(1, (-1, d + 2))
+        hidden = (x @ (layer[..., :d] * mask).flatten(0, 1).T).unflatten(1, layer.shape[:2]) + layer[..., d]
+        y = -x[:, pairs[:, 0]] * x[:, pairs[:, 1]]
+        return y * ((hidden.relu() * layer[..., d + 1]).sum(-1) + point[:, -1])
 
-def _mean_hinge(margins: Callable[..., Tensor], point: Tensor) -> Tensor:
-    return (1 - margins(point, count=256)).relu().mean(0)
+    def hinge(point: Tensor) -> Tensor:
+        return (1 - margins(point, 256)).relu().mean(0)
+
+    trained, _ = minimise(hinge, start, updates, 0.03, f"networks of {budget} parameters,")
+    error = (margins(trained, 4096) <= 0).double().mean(0)
+    both = (read.unsqueeze(2) == pairs.unsqueeze(1)).any(1).all(1)
+    return pd.DataFrame({
+        "d": d, "parameters": neurons * (inputs + 2) + 1, "ceiling": ceiling(d, inputs), "seed": range(seeds),
+        "reads_both": both, "error": error, "learned": error < 0.01,
+    })  # fmt: skip
 
 
 @kept
 def one_weight_vector(d: int, seeds: int, strength: float) -> pd.DataFrame:
     r"""One exact hinge step of :math:`f = 1 - 2 (\langle w, x\rangle/z)^2`, training w.
 
-    ``all``: d free weights. ``some``: free weights on 2m random inputs, the others absent. ``tied``: m numbers, w tied
-    through the positional embeddings (linear attention). All start from 1/d and get the best z.
+    ``all``: d free weights. ``tied``: m numbers, w tied through the positional embeddings (linear attention). Both
+    start from 1/d and get the best z.
 
     Columns ``weights``, ``seed``, ``worst``.
     """
     rows = []
-    for kind, seed in product(("all", "some", "tied"), range(seeds)):
-        task, table, generator = draw(d, "characters", seed)
+    for kind, seed in product(("all", "tied"), range(seeds)):
+        task, table, _ = draw(d, "characters", seed)
         start = torch.full((2, d), 1 / d, dtype=torch.float64)
-        if kind == "some":
-            start[:, torch.randperm(d, generator=generator)[2 * table.shape[1] :]] = 0
-        gain = -weight_gradient(task, start, "quadratic")[0] * (start[0] != 0)
+        gain = -weight_gradient(task, start, "quadratic")
         if kind == "tied":
-            gain = table @ (gain @ table)
-        after = start[0] + strength * gain / (2 / d)
-        rows.append((kind, seed, float(scaled_worst_loss(task, after.expand(2, -1), "quadratic"))))
+            gain = gain @ table @ table.T
+        after = start + strength * gain / (2 / d)
+        rows.append((kind, seed, float(scaled_worst_loss(task, after, "quadratic"))))
     return pd.DataFrame(rows, columns=["weights", "seed", "worst"])
 
 
@@ -525,29 +500,28 @@ def judge_one_step(bounds: pd.DataFrame, any_length: pd.DataFrame) -> Verdict:
     ``bounds`` is a frame of :func:`~parity_lib.chapters.xor_theorem.against_bound`, ``any_length`` one of
     :func:`~parity_lib.chapters.xor_theorem.all_pairs_any_length`.
     """
-    measured = {
-        factor: {str(row.d): wilson(row.failed, row.embeddings) for row in part.itertuples()}
-        for factor, part in bounds.groupby("factor")
-    }
-    tails = {
-        factor: [] if any_length[any_length.factor == factor].failed.any() else beyond(part.d, part.proved > FAILING)
-        for factor, part in bounds.groupby("factor")
-    }
+    found = [wilson(row.failed, row.embeddings) for row in bounds.itertuples()]
+    weak = (bounds.proved > FAILING) | bounds.factor.isin(any_length.factor[any_length.failed])
+    parts = {factor: part.set_index("d") for factor, part in bounds.assign(found=found, weak=weak).groupby("factor")}
+    tails = {factor: beyond(part.weak) for factor, part in parts.items()}
     factor, tail = max(tails.items(), key=lambda item: len(item[1]))
-    at = bounds[bounds.factor == factor]
+    most = parts[factor].proved.max()
     numbers = {
-        "strength / ln d": factor, "d": tail, "proved, failing embeddings at most": at.proved.max(),
-        "measured": measured[factor], "measured at the smallest strength": measured[bounds.factor.min()],
+        "strength / ln d": factor, "d": tail, "proved, failing embeddings at most": most,
+        "measured": dict(parts[factor].found),
+        "measured at the smallest strength": dict(parts[bounds.factor.min()].found),
     }  # fmt: skip
-    agrees = all(measured[row.factor][str(row.d)].low <= row.proved for row in bounds.itertuples())
-    most = f"every pair and every input at once, for all but at most {100 * at.proved.max():.2g} % of embeddings"
-    said = f"from zero, where the two heads are copies, with strength {factor:g} ln d: {most}"
+    agrees = all(one.low <= proved for one, proved in zip(found, bounds.proved, strict=True))
+    said = (
+        f"from zero, where the two heads are copies, with strength {factor:g} ln d: every pair and every input at "
+        f"once, for all but at most {100 * most:.2g} % of embeddings"
+    )
     return _from_some_length_on(tail if agrees else [], bounds.d, "proved", numbers, said, "from zero")
 
 
-def beyond(lengths: pd.Series, weak: pd.Series) -> list[int]:
-    """The lengths above all those that are ``weak``."""
-    return sorted({int(d) for d in lengths if d > max(lengths[weak], default=0)})
+def beyond(weak: pd.Series) -> list[int]:
+    """The lengths, which are the index, above all those that are ``weak``."""
+    return sorted({int(d) for d in weak.index if d > max(weak.index[weak], default=0)})
 
 
 def _from_some_length_on(
@@ -561,13 +535,13 @@ def _from_some_length_on(
     return Verdict("holds", kind, numbers, said)
 
 
-def judge_random_start(starts: pd.DataFrame, spreads: Sequence[float] = (0.35, 0.5)) -> Verdict:
-    """``xor-random-start``: two heads that differ, at the spreads given, with the largest step of the map."""
+def judge_random_start(starts: pd.DataFrame) -> Verdict:
+    """``xor-random-start``: two heads that differ, at two spreads, with the largest step of the map."""
     factor = starts.factor.max()
-    part = starts[(starts.factor == factor) & starts.spread.isin(spreads) & (starts.readout == "product")]
+    part = starts.query("factor == @factor and spread in (0.35, 0.5) and readout == 'product'")
     found = rates(part, ["d", "spread"], "solved")
     numbers = {f"d = {row.d}, spread {row.spread:g}": wilson(row.successes, row.trials) for row in found.itertuples()}
-    tail = beyond(found.d, found.low <= ENOUGH)
+    tail = beyond(found.set_index("d").low <= ENOUGH)
     said = f"with a step of {factor:g} d^2 ln d, in more than {100 * ENOUGH:.0f} % of draws"
     return _from_some_length_on(tail, found.d, "measured", numbers, said, "from a random start")
 
@@ -575,17 +549,16 @@ def judge_random_start(starts: pd.DataFrame, spreads: Sequence[float] = (0.35, 0
 def judge_params(bounds: pd.DataFrame, networks: pd.DataFrame) -> Verdict:
     """``xor-params``: both halves are propositions; trained networks are the control."""
     small = bounds[2 * bounds.m < bounds.d]
-    enough = small.groupby("factor").proved.max()
-    blind = rate(~networks.learned[~networks.reads_both]) if not networks.reads_both.all() else None
-    seeing = rate(networks.learned[networks.reads_both])
+    enough = min(small.groupby("factor").proved.max(), default=1.0)
+    blind = success(networks.assign(failed=~networks.learned), "failed", reads_both=False)
+    seeing = success(networks, "learned", reads_both=True)
     numbers = {
-        "trained numbers": {str(d): 2 * m for d, m in small.groupby("d").m.first().items()},
-        "failing embeddings at most": float(enough.min()) if len(enough) else 1.0,
+        "trained numbers": dict(2 * small.groupby("d").m.first()),
+        "failing embeddings at most": enough,
         "networks that read both bits and learn": seeing,
-        **({"networks that do not and fail": blind} if blind else {}),
+        "networks that do not and fail": blind,
     }
-    contradicted = blind is not None and blind.successes < blind.trials
-    if contradicted or not len(enough) or enough.min() > FAILING or seeing.low < 0.5:
+    if blind.successes < blind.trials or enough > FAILING or seeing.low < 0.5:
         return Verdict("open", "measured", numbers, "our step with this many numbers does not do it, the paper's may")
     said = "2 (log2 d)^2 trained numbers are enough for two heads; a network without attention must read every position"
     return Verdict("holds", "proved", numbers, said)
@@ -616,18 +589,20 @@ def judge_softmax(maps: pd.DataFrame) -> Verdict:
     return Verdict("fails", "measured", numbers, f"{names} manage it too")
 
 
-def multiples(samples: pd.DataFrame, column: str = "recovered", arm: str = "even split") -> pd.Series:
-    """Median samples in units of the law, by embedding and d."""
-    part = samples[samples.arm == arm]
-    return (part[column] / part.law).groupby([part.embedding, part.d]).median()
+def multiples(needed: pd.DataFrame, column: str) -> pd.Series:
+    """Median samples of the even split in units of the law, by embedding and d."""
+    split = needed[needed.arm == "even split"]
+    return (split[column] / split.law).groupby([split.embedding, split.d]).median()
 
 
-def judge_samples(samples: pd.DataFrame, proved: pd.DataFrame) -> Verdict:
-    """``xor-samples``: recovery as proved and as measured from zero; recovery and success of one procedure."""
-    multiple = multiples(samples)
-    promised = proved.proved / [sample_law(d, m) for d, m in zip(proved.d, proved.m, strict=True)]
-    promise = promised.groupby([proved.embedding, proved.d]).median()
-    recovered, solved = (reached(samples, ARMS[0].name, column) for column in ("recovered", "solved"))
+def judge_samples(needed: pd.DataFrame) -> Verdict:
+    """``xor-samples``: recovery as proved and as measured from zero; recovery and success of one procedure.
+
+    ``needed`` is a frame of :func:`samples_needed` with the column ``proved`` of
+    :func:`~parity_lib.chapters.xor_theorem.proved_samples`.
+    """
+    multiple, promise = multiples(needed, "recovered"), multiples(needed, "proved")
+    recovered, solved = (reached(needed, ARMS[0].name, column) for column in ("recovered", "solved"))
     finite = multiple[np.isfinite(multiple)]
     numbers = {
         "recovery from zero / law": {f"{e}, d = {d}": value for (e, d), value in finite.items()},

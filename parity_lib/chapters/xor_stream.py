@@ -1,7 +1,7 @@
 r"""Empirical gradients from a stream of samples that is never stored (chapter ``xor``, from samples).
 
 Inputs come as bits packed in words of 32. On a processor one fused loop unpacks an input, reads it with every head
-and adds its gradient; torch does the same by matrix products, chunk by chunk, and is what the loop is tested against.
+and adds its gradient; torch does the same by autograd, chunk by chunk, and is what the loop is tested against.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,29 +37,27 @@ def random_signs(count: int, d: int, generator: torch.Generator, dtype: torch.dt
 
 
 def summed_gradients(task: SparseXOR, arms: Sequence[tuple[Tensor, str]], words: Tensor) -> Tensor:
-    r"""Sum over inputs of the hinge's slope in the weights, by matrix products; (count, words) -> (arms, 2, d).
+    r"""Sum over inputs of the hinge's slope in the weights, by autograd; (count, words) -> (arms, 2, d).
 
-    The hinge is active on every input, since :math:`|f| \le 1`: its slope is :math:`-y\, \partial f/\partial v_h\, x`.
+    The hinge is active on every input, since :math:`|f| \le 1`, so it is :math:`1 - yf`.
     """
     x = unpack(words, task.d, torch.float32)
-    y = task.labels(x)
-    slopes = []
-    for weights, readout in arms:
-        v = x @ weights.to(x).T
-        slopes += [-y * slope for slope in READOUTS[readout].slopes(v[:, 0], v[:, 1])]
-    return (torch.stack(slopes) @ x).double().view(len(arms), 2, task.d)
+    starts = torch.stack([weights for weights, _ in arms]).to(x).requires_grad_()
+    v = x @ starts.mT  # (arms, count, 2)
+    f = torch.stack([READOUTS[readout](v[arm, :, 0], v[arm, :, 1]) for arm, (_, readout) in enumerate(arms)])
+    (slopes,) = torch.autograd.grad(-(task.labels(x) * f).sum(), starts)
+    return slopes.double()
 
 
 @compiled
 def _add_gradients(
-    words: NDArray[np.int32], weights: NDArray[np.float32], codes: NDArray[np.int64],
+    words: NDArray[np.int32], weights: NDArray[np.float32], codes: NDArray[np.int64], shared: NDArray[np.bool_],
     pair: NDArray[np.int64], total: NDArray[np.float32],
 ) -> None:  # fmt: skip
     """The fused loop: weights (arms, 2, d), codes (arms,) of the read-outs; adds to total (arms, 2, d).
 
     Four inputs at a time, so that weights and sums are loaded once for all four; a chunk that is not a multiple of
-    four is filled up with inputs of zeros. An arm whose second head is marked with a weight of 2 is a copy of its
-    first: it is read and added once.
+    four is filled up with inputs of zeros. Of an arm with ``shared`` weights the first head is read and added alone.
     """
     count, arms, d = words.shape[0], weights.shape[0], weights.shape[2]
     x = np.zeros((4, 32 * words.shape[1]), np.float32)
@@ -78,7 +76,7 @@ def _add_gradients(
             y[r] = -x[r, pair[0]] * x[r, pair[1]]
         x0, x1, x2, x3 = x[0], x[1], x[2], x[3]
         for arm in range(arms):
-            heads = 1 if weights[arm, 1, 0] == two else 2
+            heads = 1 if shared[arm] else 2
             for head in range(heads):
                 a, b, c, e = zero, zero, zero, zero
                 w = weights[arm, head]
@@ -108,10 +106,9 @@ def fused_gradients(task: SparseXOR, arms: Sequence[tuple[Tensor, str]], words: 
     """:func:`summed_gradients`, fused; in single precision."""
     weights = torch.stack([weights for weights, _ in arms]).float().numpy()
     shared = (weights[:, 0] == weights[:, 1]).all(-1)
-    weights[shared, 1] = 2  # the loop's mark for two heads that are one
     total = np.zeros(weights.shape, np.float32)
     codes = np.array([CODES[readout] for _, readout in arms])
-    _add_gradients(words.numpy(), weights, codes, np.array(task.pair), total)
+    _add_gradients(words.numpy(), weights, codes, shared, np.array(task.pair), total)
     total[shared, 1] = total[shared, 0]
     return torch.from_numpy(total)
 
@@ -124,14 +121,8 @@ def stream_gradients(
 ) -> Iterator[tuple[int, Tensor]]:
     r"""Empirical hinge gradients with respect to the weights, for prefixes of one stream that all arms see.
 
-    Parameters
-    ----------
-    arms : start weights (2, d), of total size at most 1 in each head, and the name of a read-out
-    counts : numbers of samples at which to report, ascending
-
-    Yields
-    ------
-    n and the mean of :math:`\partial \ell / \partial a^h_k` over the first n samples, (arms, 2, d).
+    An arm is its start weights (2, d), of total size at most 1 in each head, and the name of a read-out. For each of
+    the ascending ``counts``: n, and the mean of :math:`\partial \ell / \partial a^h_k` over n samples, (arms, 2, d).
     """
     total, seen = torch.zeros(len(arms), 2, task.d, dtype=torch.float64), 0
     for count in counts:

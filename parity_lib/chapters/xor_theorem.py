@@ -13,6 +13,7 @@ The largest loss over all :math:`2^d` inputs is :math:`\min(2, 4R/(2+R))` with :
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import product
 
@@ -27,21 +28,20 @@ from torch import Tensor
 from ..progress import track
 from .boolean import walsh_hadamard
 from .store import kept
-from .xor import default_width, draw, majority, positional_embedding
+from .xor import SparseXOR, default_width, draw, majority, positional_embedding
 
 SOLVED = 0.05
 """An input counts as solved if its loss is below this (it starts at 2 for the worst input)."""
+REST = 2 * SOLVED / (4 - SOLVED)
+"""The R at which the largest loss is that."""
+CHANCE = 0.1
+"""A pair may fail with this chance where a width is called enough."""
 Array = NDArray[np.float64]
 
 
 def loss_of_rest(rest: Array) -> Array:
     """Largest loss over all inputs, given R: the others' attention relative to one position of the pair."""
     return np.minimum(2.0, 4 * rest / (2 + rest))
-
-
-def rest_of_loss(loss: float) -> float:
-    """The R at which the largest loss is ``loss``."""
-    return 2 * loss / (4 - loss)
 
 
 # What is proved
@@ -76,14 +76,14 @@ def mean_rest(d: int, m: int, strength: float) -> float:
     return float((d - 2) * (chances * np.exp(-4 * strength / m * counts)).sum())
 
 
-def failure_bound(d: int, m: int, strength: float, loss: float = SOLVED, all_pairs: bool = True) -> float:
-    r"""Proposition 2: chance that an embedding leaves some pair with a largest loss of ``loss`` or more, at most this.
+def failure_bound(d: int, m: int, strength: float, all_pairs: bool = True) -> float:
+    r"""Proposition 2: the chance that an embedding leaves some pair unsolved is at most this.
 
-    :math:`\tfrac12 (d-1)(d-2)\, E \min(1, 2 e^{-4\lambda N/m}/r)` with N hypergeometric and :math:`r = 2\epsilon/(4 -
-    \epsilon)`; without the factor d - 1 for one pair given in advance.
+    :math:`\tfrac12 (d-1)(d-2)\, E \min(1, 2 e^{-4\lambda N/m}/r)` with N hypergeometric and r = :data:`REST`; without
+    the factor d - 1 for one pair given in advance.
     """
     counts, chances = _counted(d, m)
-    terms = np.minimum(1.0, 2 * np.exp(-4 * strength / m * counts) / rest_of_loss(loss))
+    terms = np.minimum(1.0, 2 * np.exp(-4 * strength / m * counts) / REST)
     return float((d - 1 if all_pairs else 1) * (d - 2) / 2 * (chances * terms).sum())
 
 
@@ -92,15 +92,15 @@ def _counted(d: int, m: int) -> tuple[Array, Array]:
     return counts, hypergeom.pmf(counts, d - 1, d // 4, m)
 
 
-def least_width(d: int, factor: float, chance: float = 0.1, sharp: bool = False) -> int:
-    """Least m for which a given pair is proved to fail with at most ``chance``, at strength factor * ln d.
+def least_width(d: int, factor: float, sharp: bool = False) -> int:
+    """Least m for which a given pair is proved to fail with a chance of 0.1 at most, at strength factor * ln d.
 
     By Markov's inequality from :func:`loss_bound`, or (``sharp``) from :func:`failure_bound`. Zero if no m < d will do.
     """
     strength = factor * math.log(d)
     for m in range(1, d):
         proved = failure_bound(d, m, strength, all_pairs=False) if sharp else loss_bound(d, m, strength) / SOLVED
-        if proved <= chance:
+        if proved <= CHANCE:
             return m
     return 0
 
@@ -147,7 +147,7 @@ def all_pairs(lengths: list[int], factors: list[float], embeddings: int) -> pd.D
     ``worst_loss`` (of all pairs), ``failing`` (share of the pairs at 0.05 or above), ``failed`` (any).
     """
     parts = []
-    for place in track(len(lengths), "all pairs,", True):
+    for place in track(len(lengths), "all pairs,"):
         d, m = lengths[place], default_width(lengths[place])
         generator = np.random.default_rng(d)
         count = max(min(embeddings, embeddings * 1024 // d), embeddings // 40, 2)
@@ -175,7 +175,7 @@ def all_pairs_any_length(lengths: list[int], factors: list[float], embeddings: i
     rows = []
     for d in lengths:
         m = default_width(d)
-        for seed in track(embeddings, f"balanced positions, d = {d},", True):
+        for seed in track(embeddings, f"balanced positions, d = {d},"):
             table = positional_embedding("balanced", d, m, torch.Generator().manual_seed(seed))
             for factor in factors:
                 known = {"d": d, "m": m, "factor": factor, "embedding": seed}
@@ -193,24 +193,24 @@ def against_bound(pairs: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (d, factor), part in pairs.groupby(["d", "factor"]):
-        m, strength, mean = int(part.m.iloc[0]), factor * math.log(d), part.mean_loss.mean()
+        m, mean = int(part.m.iloc[0]), part.mean_loss.mean()
         reach = 1.96 * part.mean_loss.sem()
+        step = d, m, factor * math.log(d)
         rows.append(
             {
                 "d": d, "m": m, "factor": factor, "measured": mean, "low": mean - reach, "high": mean + reach,
-                "exact": 2 * mean_rest(d, m, strength), "bound": loss_bound(d, m, strength),
-                "power_law": power_law(d, m, strength),
+                "exact": 2 * mean_rest(*step), "bound": loss_bound(*step), "power_law": power_law(*step),
                 "failed": int(part.failed.sum()), "embeddings": len(part), "failing": part.failing.mean(),
-                "proved": min(1.0, failure_bound(d, m, strength)),
-                "proved_one": min(1.0, failure_bound(d, m, strength, all_pairs=False)),
+                "proved": min(1.0, failure_bound(*step)),
+                "proved_one": min(1.0, failure_bound(*step, all_pairs=False)),
             }
         )  # fmt: skip
     return pd.DataFrame(rows)
 
 
 @kept
-def least_widths(lengths: list[int], factor: float, embeddings: int, chance: float = 0.1) -> pd.DataFrame:
-    """How few dimensions will do: least m at which at most ``chance`` of (embedding, pair) have a loss of 0.05 or more.
+def least_widths(lengths: list[int], factor: float, embeddings: int) -> pd.DataFrame:
+    """How few dimensions will do: least m at which at most one in ten of (embedding, pair) has a loss of 0.05 or more.
 
     Columns ``d``, ``source`` (``closed form``, ``sharp``: proved; ``measured``: all pairs of the embeddings), ``m``,
     and ``multiple``, m / log2 d.
@@ -220,16 +220,13 @@ def least_widths(lengths: list[int], factor: float, embeddings: int, chance: flo
         generator = np.random.default_rng(d)
         orders = np.stack([generator.permutation(d - 1)[: min(d - 1, 400)] + 1 for _ in range(embeddings)])
 
-        def failing(m: int, d: int = d, orders: NDArray[np.int64] = orders) -> float:
-            losses = (loss_of_rest(rests_of_all_pairs(overlaps(row[:m], d), factor * math.log(d))) for row in orders)
-            return float(np.mean([(loss >= SOLVED).mean() for loss in losses]))
+        def enough(m: int, d: int = d, orders: NDArray[np.int64] = orders) -> bool:
+            rests = rests_of_all_pairs(overlaps(orders[:, :m], d), factor * math.log(d))
+            return bool((loss_of_rest(rests) >= SOLVED).mean() <= CHANCE)
 
-        closed, sharp = least_width(d, factor, chance), least_width(d, factor, chance, sharp=True)
-        low, high = 1, closed or d - 1  # too few, and proved to be enough
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if failing(middle) <= chance else (middle, high)
-        found = {"closed form": closed, "sharp": sharp, "measured": high}
+        closed, sharp = least_width(d, factor), least_width(d, factor, sharp=True)
+        measured = bisect_left(range(closed or d - 1), True, lo=2, key=enough)  # one is too few
+        found = {"closed form": closed, "sharp": sharp, "measured": measured}
         rows += [(d, source, m, m / math.log2(d)) for source, m in found.items()]
     return pd.DataFrame(rows, columns=["d", "source", "m", "multiple"])
 
@@ -246,53 +243,47 @@ def sample_law(d: int, m: int) -> float:
 class Gaps:
     r"""Moments, per sample, of the gaps between a score of the pair and another one; (2, d - 2) each.
 
-    In units in which a sample adds :math:`x_i x_j \,\mathrm{sign}(S) \sum_l x_l \langle p_l, p_k\rangle` to score k.
+    In units in which a sample adds :math:`x_i x_j \,\mathrm{sign}(S) \sum_l x_l \langle p_l, p_k\rangle` to score k;
+    ``reach`` is how far a gap can fall below its mean.
     """
 
     mean: Tensor
     variance: Tensor
     reach: Tensor
-    """How far a gap can fall below its mean."""
 
 
-def sample_gaps(gram: Tensor, pair: list[int]) -> Gaps:
-    r"""Exact moments for the tent from zero, even d, and embeddings that are a tight frame of unit vectors.
+def sample_gaps(task: SparseXOR, embedding: Tensor) -> Gaps:
+    r"""Exact moments for the tent from zero, even d, and an embedding P (d, m) that is a tight frame of unit vectors.
 
-    ``gram`` is :math:`P P^T`, (d, d). Tight means :math:`P^T P = (d/m) I`, as for characters (mean zero) and one-hot
-    positions. With :math:`M' = M d/(d-1)` a gap has mean :math:`M' \gamma_k`, :math:`\gamma_k` its gap per
-    strength, and mean square :math:`(1 - M')(d/m) |p_h - p_k|^2`.
+    Tight means :math:`P^T P = (d/m) I`, as for characters (mean zero) and one-hot positions. With
+    :math:`M' = M d/(d-1)` a gap has mean :math:`M' \gamma_k`, :math:`\gamma_k` its gap per strength, and mean square
+    :math:`(1 - M')(d/m) |p_h - p_k|^2`.
     """
-    d = len(gram)
-    i, j = pair
-    signal = majority(d) * d / (d - 1)
-    others = torch.ones(d, dtype=torch.bool)
-    others[pair] = False
-    mean = signal * (gram[i, i] + gram[i, j] - gram[i] - gram[j])[others].expand(2, -1)
-    square = (1 - signal) * (gram[0] ** 2).sum() * 2 * (1 - gram[pair])[:, others]
-    reach = torch.stack([(gram - gram[h]).abs().sum(-1)[others] for h in pair])
+    i, j = task.pair
+    gram = embedding @ embedding.T
+    signal = majority(task.d) * task.d / (task.d - 1)
+    mean = signal * task.others(gram[i, i] + gram[i, j] - gram[i] - gram[j]).expand(2, -1)
+    square = (1 - signal) * (gram[0] ** 2).sum() * 2 * task.others(1 - gram[task.pair])
+    reach = task.others(torch.stack([(gram - gram[h]).abs().sum(-1) for h in task.pair]))
     return Gaps(mean, square - mean**2, reach + mean)
 
 
 def recovery_failure(gaps: Gaps, n: float) -> float:
-    """Proposition 3: after one step on n samples the pair is not the two best scores with at most this chance.
-
-    Bernstein's inequality for every gap, added up.
-    """
+    """Proposition 3, by Bernstein's inequality for every gap: the chance to miss the pair after a step on n samples."""
     return float(torch.exp(-n * gaps.mean**2 / (2 * (gaps.variance + gaps.reach * gaps.mean / 3))).sum())
 
 
 @kept
-def proved_samples(lengths: list[int], embeddings: list[str], seeds: int, chance: float = 0.5) -> pd.DataFrame:
-    """Samples from which on Proposition 3 promises recovery with probability 1 - ``chance``, for drawn pairs.
+def proved_samples(lengths: list[int], embeddings: list[str], seeds: int) -> pd.DataFrame:
+    """Samples from which on Proposition 3 promises recovery with probability one half, for drawn pairs.
 
-    Columns ``d``, ``m``, ``embedding``, ``seed``, ``proved``; infinite where a position is not told from the pair at
-    all.
+    Columns ``d``, ``m``, ``embedding``, ``seed``, ``proved``; infinite where a position is not told from the pair.
     """
     rows = []
     for d, embedding, seed in product(lengths, embeddings, range(seeds)):
         task, table, _ = draw(d, embedding, seed)
-        gaps, top = sample_gaps(table @ table.T, task.pair), 1e4 * sample_law(d, table.shape[1])
-        enough = recovery_failure(gaps, top) < chance
-        found = brentq(lambda n, g=gaps: recovery_failure(g, n) - chance, 1.0, top) if enough else math.inf
+        gaps, top = sample_gaps(task, table), 1e4 * sample_law(d, table.shape[1])
+        enough = recovery_failure(gaps, top) < 0.5
+        found = brentq(lambda n, g=gaps: recovery_failure(g, n) - 0.5, 1.0, top) if enough else math.inf
         rows.append((d, table.shape[1], embedding, seed, found))
     return pd.DataFrame(rows, columns=["d", "m", "embedding", "seed", "proved"])

@@ -92,17 +92,16 @@ def landscapes(found: pd.DataFrame, bits: tuple[int, ...]) -> Figure:
         step, n = grid.columns[0], grid.columns[-1]
         edges = (step / 2, n + step / 2)
         ax.imshow(grid.to_numpy(), origin="lower", extent=(*edges, *edges), cmap="cividis")
-        ends = []
-        for _, way in part[part["layer"] == "way"].groupby("seed"):
-            places = way[["head_1", "head_2"]].to_numpy()
-            moves = (np.diff(places, axis=0) + n / 2) % n - n / 2  # the short way round the circle
-            whole = np.cumsum([places[0], *moves], axis=0)
+        ways = part[part["layer"] == "way"].groupby("seed")[["head_1", "head_2"]]
+        starts, ends = ways.first().to_numpy(), ways.last().to_numpy()
+        for start, (_, way) in zip(starts, ways, strict=True):
+            moves = (way.diff().to_numpy()[1:] + n / 2) % n - n / 2  # the short way round the circle
+            whole = np.cumsum([start, *moves], axis=0)
             for shift in product((-n, 0, n), repeat=2):  # where a way leaves the map, it comes back on the other side
                 if ((edges[0] < whole + shift) & (whole + shift < edges[1])).all(1).any():
                     ax.plot(*(whole + shift).T, color=style.CHALK, lw=1.0, alpha=0.9)
-            ax.plot(*places[0], "o", color=style.CHALK, ms=3)
-            ends.append(places[-1])
-        ax.plot(*np.array(ends).T, "o", color=style.BLIND, ms=5, mec=style.CHALK, mew=0.7)
+        ax.plot(*starts.T, "o", color=style.CHALK, ms=3)
+        ax.plot(*ends.T, "o", color=style.BLIND, ms=5, mec=style.CHALK, mew=0.7)
         goals = np.array([bits, bits[::-1]])
         ax.plot(*goals.T, "s", mfc="none", mec=GOAL, ms=12, mew=1.8)
         found_by = sum(np.abs(goals - end).max(1).min() < 0.5 for end in ends)

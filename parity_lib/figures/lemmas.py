@@ -14,31 +14,27 @@ from .convergence import draw_forces
 @style.drawing
 def window(found: pd.DataFrame) -> Figure:
     """Solved pairs in percent over smoothing, a row for every k and n: how the window moves; neighbours apart."""
-    rows = pd.MultiIndex.from_frame(found[["k", "n"]].drop_duplicates().sort_values(["k", "n"]))
-    smoothings, ks = sorted(found["smoothing"].unique()), rows.get_level_values("k").unique()
-    spaced = [row for k in ks for row in [*rows[rows.get_level_values("k") == k], (k, None)]][:-1]
-    first = {k: min(n for of, n in rows if of == k) for k in ks}
-    labels = ["" if n is None else f"k = {k},  n = {n}" if n == first[k] else str(n) for k, n in spaced]
+    cells = style.percent(found, "solved").pivot_table("solved", ["neighbours", "k", "n"], "smoothing")
+    lengths = {k: sorted(part["n"].unique()) for k, part in found.groupby("k")}
+    rows = [(k, n) for k in lengths for n in [*lengths[k], None]][:-1]  # None: a gap
+    labels = ["" if n is None else f"k = {k},  n = {n}" if n == lengths[k][0] else str(n) for k, n in rows]
     titles = {False: "bits apart", True: "with neighbours"}
-    fig, parts = style.panels_by(found, "neighbours", titles, 0.24 * len(spaced) + 0.6, keep=True)
-    for ax, near, part in parts:
-        table = style.percent(part, "solved").pivot_table("solved", ["k", "n"], "smoothing")
-        shown = table.reindex(columns=smoothings).reindex(pd.MultiIndex.from_tuples(spaced)).set_axis(labels)
+    fig, parts = style.panels_by(found, "neighbours", titles, 0.24 * len(rows) + 0.6, keep=True)
+    for ax, near, _ in parts:
+        shown = cells.loc[near].reindex(pd.MultiIndex.from_tuples(rows)).set_axis(labels)
         style.heat(shown.rename(columns="{:g}".format), ax, vmin=0, vmax=100, annot=True, fmt=".0f", cmap="viridis",
                    yticklabels=labels, annot_kws={"size": 7.5})  # fmt: skip
         ax.set(xlabel="smoothing b", ylabel="")
         ax.tick_params(axis="x", labelsize=7.5)
         ax.grid(visible=False)
-        if near and 1 in ks:
-            ax.text(len(smoothings) / 2, list(ks).index(1) + len(rows[rows.get_level_values("k") == 1]) / 2,
-                    "one bit has no neighbours", ha="center", va="center", color=style.STATED)  # fmt: skip
-    share = found.groupby(["k", "neighbours", "n", "smoothing"])["solved"].mean()
-    best, several = share.groupby(["k", "neighbours", "n"]).max(), [k for k in ks if k > 1]
-    apart = {k: best[k, False] for k in several}
-    holds = all(by.iloc[0] > 0.7 and by.iloc[-1] < 0.5 for by in apart.values())
-    holds = holds and all((apart[k] <= best[k, True]).all() for k in several)
+        if near and 1 in lengths:
+            ax.text(shown.shape[1] / 2, len(lengths[1]) / 2, "one bit has no neighbours", ha="center", va="center",
+                    color=style.STATED)  # fmt: skip
+    best = cells.max(axis=1)
+    pairs = [(best[False, k], best[True, k]) for k in lengths if k > 1]
+    holds = all(apart.iloc[0] > 70 and apart.iloc[-1] < 50 and (apart <= near).all() for apart, near in pairs)
     text = "From two bits on the window of smoothings closes as n grows, first for bits apart"
-    return style.finding(fig, bool(holds), text, "Solved pairs by smoothing, number of bits and of positions")
+    return style.finding(fig, holds, text, "Solved pairs by smoothing, number of bits and of positions")
 
 
 @style.drawing
@@ -96,8 +92,8 @@ def entries(found: pd.DataFrame) -> Figure:
     fig, (ax,) = style.panels(1, 2.6)
     table = found.pivot(index="row", columns="column", values="size")
     positive = found.loc[found["size"] > 0, "size"]
-    style.heat(table.where(table > 0), ax, norm=LogNorm(positive.min() / 3, positive.max()), annot=table, fmt=".2g",
-               mask=table <= 0, cmap="viridis")  # fmt: skip
+    norm = LogNorm(positive.min() / 3, positive.max())
+    style.heat(table.where(table > 0), ax, norm=norm, annot=table, fmt=".2g", cmap="viridis")
     for r, c in zip(*np.nonzero(table.to_numpy() <= 0), strict=True):
         ax.text(c + 0.5, r + 0.5, "0", ha="center", va="center", color=style.STATED)
     ax.set_xticklabels(["1: x", "2: 1 - x", "3: sin", "4: cos"])

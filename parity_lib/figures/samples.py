@@ -25,9 +25,10 @@ def by_length(needed: pd.DataFrame, least: pd.DataFrame) -> Figure:
     line is n to the power k, through the heads' first point; below the dashed one, ``least`` (``k``, ``n``,
     ``examples``), the heads' first gradient cannot tell the sets apart.
     """
-    fig, parts = style.panels_by(needed.sort_values("k", kind="stable"), "k", "Parity of {} bits", 3.6)
+    finite = needed[np.isfinite(needed["median"])].sort_values("k", kind="stable")
+    fig, parts = style.panels_by(finite, "k", "Parity of {} bits", 3.6)
     for ax, k, frame in parts:
-        for name, part in frame[np.isfinite(frame["median"])].groupby("learner", sort=False):
+        for name, part in frame.groupby("learner", sort=False):
             above = name == "network"  # its line ends among others and begins above them
             _fan(part, "n", COLOURS[name], ax, None if above else name)
             if above:
@@ -40,17 +41,13 @@ def by_length(needed: pd.DataFrame, least: pd.DataFrame) -> Figure:
         style.say(ax, last["n"], last["examples"], "blind below", style.INK, gid="series")
         ax.set(xscale="log", xlabel="positions n")
         style.label_lines(ax)
-    power = {key: _power(part) for key, part in needed.groupby(["learner", "k"])}
-    off = [abs(found - (k if name == "heads" else 1)) for (name, k), found in power.items()
-           if name in ("heads", "elimination")]  # fmt: skip
+    off = []  # the powers of n that the medians follow, by least squares of their logarithms, from those foretold
+    for (name, k), part in finite.groupby(["learner", "k"]):
+        if name in ("heads", "elimination") and len(part) > 1:
+            power = np.polyfit(np.log(part["n"]), np.log(part["median"]), 1)[0]
+            off.append(abs(power - (k if name == "heads" else 1)))
     text = "Heads need close to nᵏ examples, elimination about n"
     return style.finding(fig, max(off, default=1.0) < 0.5, text, "Examples needed, by number of positions")
-
-
-def _power(part: pd.DataFrame) -> float:
-    """The power of n that the medians follow, by least squares of their logarithms."""
-    part = part[np.isfinite(part["median"])]
-    return float(np.polyfit(np.log(part["n"]), np.log(part["median"]), 1)[0]) if len(part) > 1 else np.nan
 
 
 @style.drawing
@@ -99,9 +96,9 @@ def under_noise(needed: pd.DataFrame, averaging: Collection[str]) -> Figure:
     learners ``averaging``.
     """
     needed = needed.assign(flipped=100 * needed["noise"], law=(1 - 2 * needed["noise"]) ** -2)
-    parts = list(needed.groupby(["n", "k"]))
-    fig, axes = style.panels(len(parts), 3.6)
-    for ax, ((n, k), frame) in zip(axes, parts, strict=True):
+    sets = needed["k"].astype(str) + " of " + needed["n"].astype(str) + " bits"
+    fig, parts = style.panels_by(needed.assign(set=sets).sort_values(["n", "k"], kind="stable"), "set", height=3.6)
+    for ax, _, frame in parts:
         for name, part in frame.groupby("learner", sort=False):
             found, missed = part[np.isfinite(part["median"])], part[~np.isfinite(part["median"])]
             ax.plot(missed["flipped"], missed["most"], "^", color=COLOURS[name], mfc="none")  # first: named there
@@ -110,8 +107,8 @@ def under_noise(needed: pd.DataFrame, averaging: Collection[str]) -> Figure:
             if len(found) and name in averaging:
                 height = np.exp(np.log(found["median"] / found["law"]).mean())
                 ax.plot(part["flipped"], height * part["law"], ":", color=style.INK, lw=1)
-        ax.set(xlabel="labels flipped, %", title=f"{k} of {n} bits")
-    style.label_last(axes)
+        ax.set(xlabel="labels flipped, %")
+    style.label_last(fig.axes)
     ends = needed["noise"].agg(["min", "max"])
     first, last = (needed[needed["noise"] == rate].set_index(["k", "n", "learner"]) for rate in ends)
     off = np.log(last["median"] / first["median"] / last["law"] * first["law"]).xs("heads", level="learner").abs()

@@ -37,10 +37,10 @@ POSITIONS = {"characters": (style.SIGNAL, "(log₂ d)² dimensions"), "one_hot":
 def one_step(bounds: pd.DataFrame) -> Figure:
     """Measured beside proved: mean loss of the worst input, and embeddings with a failing pair, against d."""
     fig, (left, right) = style.panels(2, 3.3, share=False)
-    found = [wilson(failed, of) for failed, of in zip(bounds.failed, bounds.embeddings, strict=True)]
-    rates = pd.DataFrame(map(vars, found), bounds.index)
-    bounds = bounds.assign(proved=100 * bounds.proved, failing=100 * bounds.failed / bounds.embeddings,
-                           least=100 * rates.low, most=100 * rates.high)  # fmt: skip
+    found = [wilson(row.failed, row.embeddings) for row in bounds.itertuples()]
+    columns = {"failing": "share", "least": "low", "most": "high"}
+    percent = {name: [100 * getattr(one, part) for one in found] for name, part in columns.items()}
+    bounds = bounds.assign(proved=100 * bounds.proved, **percent)
     first = bounds[bounds.factor == bounds.factor.min()]
     sns.lineplot(first, x="d", y="bound", color=style.STATED, ax=left)
     _dots(left, first, "measured", "low", "high", style.SIGNAL)
@@ -151,39 +151,36 @@ def _short(loss: float) -> str:
 def samples(needed: pd.DataFrame) -> Figure:
     """Samples in units of the law: until the pair is found from zero, and until every input is solved, by arm."""
     fig, (left, right) = style.panels(2, 3.4, share=False)
-    split, top = needed[needed.arm == "even split"], 2.7  # what is beyond, or never reached, is drawn there
-    split = split.assign(multiple=(split.recovered / split.law).clip(upper=top),
-                         proved=(split.proved / split.law).clip(upper=top))  # fmt: skip
+    split, top = needed[needed.arm == "even split"].copy(), 2.7  # what is beyond, or never reached, is drawn there
+    split[["recovered", "proved"]] = split[["recovered", "proved"]].div(split.law, axis=0).clip(upper=top)
     for aside, (name, (colour, _)) in zip((0.97, 1.03), POSITIONS.items(), strict=True):
         part = split[split.embedding == name].assign(d=aside * split.d)
         style.medians(part, "d", "proved", color=colour, ls="--", marker="", err_style="band", lw=1.2, ax=left)
-        style.medians(part, "d", "multiple", err_style="bars", ls="none", color=colour, marker="o", ax=left)
+        style.medians(part, "d", "recovered", err_style="bars", ls="none", color=colour, marker="o", ax=left)
     style.colour_words(left, {text: colour for colour, text in POSITIONS.values()}, loc="upper left")
     style.rule(left, 1, "the law", ha="right")
     left.set(xscale="log", xlabel="input length d", ylabel="samples / law", ylim=(0, top),
              title="Finding the pair (dashed: proved)")  # fmt: skip
     style.ticks_at(left.xaxis, sorted(needed.d.unique()))
     ours = needed[needed.embedding == "characters"]
-    end = 1.02 * float((ours.solved / ours.law).replace(np.inf, np.nan).max())
-    solves = np.isfinite(ours.solved).groupby(ours.arm).sum()
+    multiple = ours.solved / ours.law
+    solves = np.isfinite(multiple).groupby(ours.arm).mean()
     none = [arm for arm in ARMS if not solves.get(arm)]
-    for place, (arm, colour) in enumerate((arm, colour) for arm, colour in ARMS.items() if arm not in none):
-        part = ours[ours.arm == arm]
-        part = part.assign(multiple=(part.solved / part.law).clip(upper=2 * end))  # not reached: beyond the axis
-        sns.ecdfplot(part, x="multiple", stat="percent", color=colour, ax=right, lw=1.8)
-        grid = np.linspace(0, end, 80)
-        found = [rate(part.multiple <= x) for x in grid]
-        low, high = ([100 * getattr(one, side) for one in found] for side in ("low", "high"))
-        right.fill_between(grid, low, high, step="post", color=colour, alpha=0.12, lw=0)
-        height = 100 * float((part.multiple < end).mean()) - 9 if place == 0 else 48 - 9 * place
+    end = 1.02 * multiple[np.isfinite(multiple)].max()
+    grid = np.linspace(0, end, 80)
+    for place, arm in enumerate(arm for arm in ARMS if arm not in none):
+        colour, part = ARMS[arm], multiple[ours.arm == arm].clip(upper=2 * end)  # not reached: beyond the axis
+        sns.ecdfplot(x=part, stat="percent", color=colour, ax=right, lw=1.8)
+        bands = pd.DataFrame(vars(rate(part <= x)) for x in grid)
+        right.fill_between(grid, 100 * bands.low, 100 * bands.high, step="post", color=colour, alpha=0.12, lw=0)
+        height = 100 * (part < end).mean() - 9 if place == 0 else 48 - 9 * place
         right.text(0.98 * end, height, arm, color=colour, ha="right", fontsize=9)
     if none:  # the same interval for each of them
-        most = 100 * rate(np.zeros((ours.arm == none[0]).sum(), dtype=bool)).high
+        most = 100 * wilson(0, (ours.arm == none[0]).sum()).high
         right.axhspan(0, most, color=style.STATED, alpha=0.15, lw=0)
         right.text(0.98 * end, most + 3, f"{', '.join(none)}: none", color=style.STATED, ha="right", fontsize=9)
     right.set(xlim=(0, end), ylim=(-3, 104), xlabel="samples / law", ylabel="streams with every input solved, %")
-    solved = np.isfinite(ours.solved).groupby(ours.arm).mean()
-    ahead = solved["two heads"] > max(0.5, solved.drop("two heads").max())
+    ahead = solves["two heads"] > max(0.5, solves.drop("two heads").max())
     right.set_title("Two heads also solve every input" if ahead else "Solving every input")
     return fig
 

@@ -264,7 +264,7 @@ def test_the_range_of_lemma_16_is_where_its_proof_ends_and_lemma_7_goes_on_from_
     for k, limit in ((1, 124.0), (3, 14_200.0)):
         assert Theorem5(5, k, 1.0, 1.0).smoothing_limit == pytest.approx(limit, rel=0.02)
         inside, outside = (Theorem5(5, k, 1.0, limit * factor) for factor in (0.9, 1e6))
-        assert inside.proved() == (True, True, True, True) and outside.proved() == (True, True, False, k > 1)
+        assert inside.proved == (True, True, True, True) and outside.proved == (True, True, False, k > 1)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])

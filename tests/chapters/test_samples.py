@@ -126,8 +126,7 @@ def test_below_the_bound_few_parities_show_in_a_first_gradient():
 def test_every_learner_finds_a_small_set():
     code = samples.powers(24)
     for noise in (0.0, 0.2):
-        start = samples.start_of_pairs(24, 1, code, noise)
-        assert samples.heads_on_pairs(*samples.prefixes(24, 1, 1 << 13, noise), code, start) <= 1 << 13
+        assert samples.heads_on_pairs(24, 1, code, *samples.prefixes(24, 1, 1 << 13, noise), noise) <= 1 << 13
         assert samples.largest_coefficient(20, 2, 0, 256, noise) < 256
     assert samples.heads_streaming(16, 3, 0, samples.powers(16), 1_000_000, noise=0.2) <= 1_000_000
     assert samples.heads_streaming(16, 3, 0, samples.powers(16), 400_000) <= 400_000

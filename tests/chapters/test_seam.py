@@ -52,7 +52,7 @@ def xor_stream() -> list[np.ndarray]:
 def of_samples() -> list[np.ndarray]:
     """Examples that the learners need: full batches, one pass, and the leading eigenvector."""
     code, (bits, seen) = samples.code_of(12, 8), samples.prefixes(12, 0, 2048)
-    full = samples.heads_on_pairs(bits, seen, code, samples.start_of_pairs(12, 0, code))
+    full = samples.heads_on_pairs(12, 0, code, bits, seen)
     one_pass = samples.heads_streaming(12, 2, 0, code, 4096)
     return [np.array([full, one_pass, samples.leading_vector(bits, seen)])]
 

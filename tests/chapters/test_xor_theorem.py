@@ -14,7 +14,7 @@ from parity_lib.chapters.xor import (
     SparseXOR,
     default_width,
     draw,
-    mean_absolute_sum,
+    majority,
     population_gradient,
     positional_embedding,
     worst_loss,
@@ -36,8 +36,7 @@ def seeded(seed):
 def after_step(task, table, strength):
     """Queries after the step of the propositions, whose size is (d - 1) strength / M."""
     zero = torch.zeros(2, table.shape[1], dtype=torch.float64)
-    majority = mean_absolute_sum(task.d) / task.d
-    return -(task.d - 1) * strength / majority * population_gradient(task, table, zero)
+    return -(task.d - 1) * strength / majority(task.d) * population_gradient(task, table, zero)
 
 
 # Proposition 1
@@ -50,8 +49,8 @@ def test_the_moments_behind_the_step(d):
     total = x.sum(-1)
     assert float((total.abs() ** 3).mean()) == pytest.approx(2 * d * float(total.abs().mean()))
     third = float((x[:, :3].prod(-1) * total.sign()).mean())
-    assert third == pytest.approx(-theorem.majority(d) / (d - 1))
-    assert float((total == 0).double().mean()) == pytest.approx(theorem.majority(d))
+    assert third == pytest.approx(-majority(d) / (d - 1))
+    assert float((total == 0).double().mean()) == pytest.approx(majority(d))
 
 
 @pytest.mark.parametrize(("d", "m", "strength"), SMALL)
@@ -95,7 +94,7 @@ def test_step_4_the_worst_loss_follows_from_the_rest_alone(rest_scale):
     assert found <= expected + 1e-12
     if float(others.sum()) <= 2:
         assert found == pytest.approx(float(expected), rel=1e-12)
-    assert theorem.loss_of_rest(np.array(theorem.rest_of_loss(0.05))) == pytest.approx(0.05)
+    assert theorem.loss_of_rest(np.array(theorem.REST)) == pytest.approx(0.05)
     assert float(expected) <= 2 * float(others.sum())
 
 
@@ -244,7 +243,7 @@ def contributions(task, table):
 def test_the_moments_of_the_gaps_are_those_of_all_inputs(d, m, name):
     task = SparseXOR(d, 2, 5)
     table = positional_embedding(name, d, m, seeded(2))
-    gaps = theorem.sample_gaps(table @ table.T, task.pair)
+    gaps = theorem.sample_gaps(task, table)
     added = contributions(task, table)
     others = [k for k in range(d) if k not in task.pair]
     for row, h in enumerate(task.pair):
@@ -259,7 +258,7 @@ def noise_per_sample(d: int, m: int) -> float:
 
     :math:`\sqrt{(d/m)(1 - M d/(d-1))}/(M d/(d-1))`, about :math:`\sqrt{\pi d^2/(2m)}`.
     """
-    signal = theorem.majority(d) * d / (d - 1)
+    signal = majority(d) * d / (d - 1)
     return math.sqrt(d / m * (1 - signal)) / signal
 
 
@@ -268,7 +267,7 @@ def test_the_position_is_counted_once_in_the_noise(m):
     task = SparseXOR(8, 1, 6)
     table = positional_embedding("characters", 8, m, seeded(3))
     added = contributions(task, table)
-    signal = theorem.majority(8) * 8 / 7
+    signal = majority(8) * 8 / 7
     assert noise_per_sample(8, m) == pytest.approx(float(added[:, 3].square().mean().sqrt()) / signal)
 
 
@@ -283,7 +282,7 @@ def test_the_law_is_the_leading_order_of_the_proposition():
     """One-hot positions: the proved number divided by the law tends to 1, as ln(4d)/ln d does."""
     ratios = []
     for d in (256, 2**14):
-        signal = theorem.majority(d) * d / (d - 1)
+        signal = majority(d) * d / (d - 1)
         gaps = theorem.Gaps(
             *(torch.full((2, 1), value, dtype=torch.float64) for value in (signal, 2 * (1 - signal), 2 + signal))
         )
@@ -295,7 +294,7 @@ def test_the_law_is_the_leading_order_of_the_proposition():
 def test_proposition_3_is_above_the_measured_share_of_failures():
     d, trials = 16, 300
     task, table, generator = draw(d, "characters", 5, 12)
-    gaps = theorem.sample_gaps(table @ table.T, task.pair)
+    gaps = theorem.sample_gaps(task, table)
     uniform = [(torch.full((2, d), 1 / d, dtype=torch.float64), "tent")]
     for n in (200, 600, 1200):
         failures = 0
@@ -316,7 +315,7 @@ def test_the_tie_of_the_pair_breaks_as_derived():
         i, j = task.pair
         uniform = [(torch.full((2, d), 1 / d, dtype=torch.float64), "tent")]
         *_, (_, gradient) = stream_gradients(task, uniform, [n], generator)
-        scores = -(gradient[0, 0] @ table) @ table.T * strength / theorem.majority(d)
+        scores = -(gradient[0, 0] @ table) @ table.T * strength / majority(d)
         differences.append(float(scores[i] - scores[j]))
     assert np.std(differences) == pytest.approx(strength * math.sqrt(math.pi * d * d / (m * n)), rel=0.15)
 
@@ -325,5 +324,5 @@ def test_proved_samples_are_where_the_proposition_says_one_half():
     frame = theorem.proved_samples([32], ["characters", "one_hot"], 2)
     for row in frame.itertuples():
         task, table, _ = draw(32, row.embedding, row.seed)
-        gaps = theorem.sample_gaps(table @ table.T, task.pair)
+        gaps = theorem.sample_gaps(task, table)
         assert theorem.recovery_failure(gaps, row.proved) == pytest.approx(0.5, rel=1e-6)

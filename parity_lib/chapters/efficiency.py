@@ -58,13 +58,11 @@ def raced(
 
 def at_best_rate(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of each model, width, k and n at its best rate: most runs that learn, then fewest updates."""
-    last, keys = frame["updates"].max() + 1, ["model", "k", "n", "width"]
-    spent = frame.assign(spent=frame["updates"].where(frame["learned"], last) / (last + 1))
-    grouped = spent.groupby([*keys, "rate"], sort=False)
-    cost = grouped["spent"].mean() - grouped["learned"].sum()  # the first is below one run
-    means = cost.rename("cost").reset_index()
-    best = means.loc[means.groupby(keys, sort=False)["cost"].idxmin(), [*keys, "rate"]]
-    return frame.merge(best, on=[*keys, "rate"])
+    keys = ["model", "k", "n", "width"]
+    spent = frame["updates"].where(frame["learned"], frame["updates"].max() + 1)
+    means = frame.assign(spent=spent).groupby([*keys, "rate"], as_index=False, sort=False)[["learned", "spent"]].mean()
+    best = means.sort_values(["learned", "spent"], ascending=[False, True]).drop_duplicates(keys)
+    return frame.merge(best[[*keys, "rate"]])
 
 
 def smallest_networks(best: pd.DataFrame) -> pd.DataFrame:
@@ -80,11 +78,9 @@ def contenders(best: pd.DataFrame) -> pd.DataFrame:
     Where no width does, the widest stands for the networks.
     """
     plain = best[best["model"] == PLAIN]
-    parts = [best[best["model"] != PLAIN]]
-    for k, group in smallest_networks(best).groupby("k"):
-        width = plain["width"].max() if (group["width"] < 0).any() else group["width"].max()
-        parts.append(plain[(plain["k"] == k) & (plain["width"] == width)])
-    return pd.concat(parts, ignore_index=True)
+    enough = smallest_networks(best).replace({"width": {-1: plain["width"].max()}})
+    chosen = enough.groupby("k", as_index=False)["width"].max()
+    return pd.concat([best[best["model"] != PLAIN], plain.merge(chosen)], ignore_index=True)
 
 
 def costs(frame: pd.DataFrame) -> pd.DataFrame:

@@ -90,10 +90,10 @@ def drawn_heads(kind: str, m: int, n: int, seeds: Sequence[int]) -> list[FixedHe
     return [FixedHeads.random(kind, m, n, torch.Generator().manual_seed(2**34 + seed)) for seed in seeds]
 
 
-def hostile_tasks(heads: Sequence[FixedHeads], k: int, seeds: Sequence[int]) -> list[Parity]:
+def hostile_tasks(heads: Sequence[FixedHeads], k: int) -> list[Parity]:
     """For each head set a B of k bits with its :func:`overlooked_position`; the other bits are random."""
     tasks = []
-    for head_set, seed in zip(heads, seeds, strict=True):
+    for seed, head_set in enumerate(heads):
         overlooked = overlooked_position(head_set)
         order = torch.randperm(head_set.n, generator=torch.Generator().manual_seed(2**35 + seed)) + 1
         others = [bit for bit in order.tolist() if bit != overlooked]
@@ -368,36 +368,34 @@ def train_on_fixed(
     One row a network: ``seed``, ``rate``, ``risk`` on held-out inputs (all inputs up to n = 12) with its standard
     ``error``, ``accuracy``, and ``norm``, the product of the norms of both layers on the heads' own scale.
     """
-    n, rows = tasks[0].n, len(heads)
-    test_x, raw, separate = networks.held_out(tasks[0]), _view(heads), pooling == "separate"
-    weights, low, high = raw
-    few = [slice(r, r + 8) for r in range(0, rows, 8)]  # a few rows at a time, for the memory
+    n, times, rate = tasks[0].n, len(rates), np.repeat(rates, len(heads))
+    caps = np.tile(np.full(len(heads), norm_caps, dtype=float), times)
+    heads, tasks, seeds = list(heads) * times, list(tasks) * times, list(seeds) * times
+    test_x, separate = networks.held_out(tasks[0]), pooling == "separate"
+    weights, low, high = _view(heads)
+    few = [slice(r, r + 8) for r in range(0, len(heads), 8)]  # a few rows at a time, for the memory
     seen = torch.cat([reference.features(test_x.T, weights[r], low[r], high[r], separate).float() for r in few])
     centre, scale = seen.mean(2), seen.std(2)
     inverse = torch.where(scale < 1e-6, 0, 1 / scale)  # a feature that never changes is left out
-    size, times = seen.shape[1], len(rates)
-    view = [np.concatenate([np.asarray(part, dtype=networks.REAL)] * times) for part in (*raw, centre, inverse)]
-    bits = np.tile(networks.positions(tasks), (times, 1))
-    pace = np.repeat(rates, rows)[:, None] * (1 + np.cos(np.pi * np.arange(steps) / steps)) / 2
-    caps = np.tile(np.full(rows, norm_caps, dtype=float), times)
-    stack = networks.Stack(np.tile(networks.gaussian_start(size, neurons, seeds), (times, 1)))
+    view = [np.asarray(part, dtype=networks.REAL) for part in (weights, low, high, centre, inverse)]
+    bits, stack = networks.positions(tasks), networks.Stack(networks.gaussian_start(seen.shape[1], neurons, seeds))
+    pace = rate[:, None] * (1 + np.cos(np.pi * np.arange(steps) / steps)) / 2
     with one_thread_per_process():
         for x in networks.shown_inputs(steps, 50, n, batch, f"fixed heads n={n}"):
             paces = np.ascontiguousarray(pace[:, stack.made : stack.made + len(x)])
             stack.advance(networks.on_heads, paces, x, bits, *view, separate, neurons, caps, SMOOTHING)
         seen.sub_(centre.unsqueeze(2)).mul_(inverse.unsqueeze(2))
         outcomes = _outcomes(stack.theta, seen, networks.labels_of(tasks, test_x), neurons)
-    norms = reference.norms(stack.theta.astype(np.float64), np.tile(inverse.numpy(), (times, 1)), neurons)
-    frame = outcomes.assign(seed=np.tile(seeds, times), rate=np.repeat(rates, rows), norm=norms)
+    norm = reference.norms(stack.theta.astype(np.float64), inverse.numpy(), neurons)
+    frame = outcomes.assign(seed=seeds, rate=rate, norm=norm)
     return frame if n > 12 else frame.assign(error=0.0)  # over all inputs the risk is exact
 
 
 def _outcomes(theta: Array, shown: Tensor, labels: Tensor, neurons: int) -> pd.DataFrame:
     """``risk``, ``error`` and ``accuracy`` of networks on what they are shown, (rows, features, examples)."""
     found = []
-    for r, row in enumerate(torch.from_numpy(theta)):
-        prediction = reference.predictions(row.unsqueeze(0), shown[r % len(shown)], neurons, SMOOTHING)[0]
-        margin = labels[r % len(shown)] * prediction
+    for row, seen, label in zip(torch.from_numpy(theta), shown, labels, strict=True):
+        margin = label * reference.predictions(row.unsqueeze(0), seen, neurons, SMOOTHING)[0]
         losses, right = (1 - margin).relu().square(), (margin > 0).to(torch.float64)
         found.append((float(losses.mean()), float(losses.std()) / len(losses) ** 0.5, float(right.mean())))
     return pd.DataFrame(found, columns=["risk", "error", "accuracy"])
@@ -488,25 +486,23 @@ SCALED_CAPS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.5, 1.0, 4.0, 16.0, 1e6)
 """Caps on norm m²/n in the comparison with Theorem 11; the last one is none."""
 
 
-def _norm_heads(m: int, n: int, draws: int) -> list[tuple[str, FixedHeads]]:
-    return [(kind, heads) for kind in ("position", "token") for heads in drawn_heads(kind, m, n, range(draws))]
+def _norm_heads(m: int, n: int, draws: int) -> list[FixedHeads]:
+    return [heads for kind in ("position", "token") for heads in drawn_heads(kind, m, n, range(draws))]
 
 
 @kept
 def capped_networks(n: int, k: int, draws: int, steps: int, batch: int, rate: float) -> pd.DataFrame:
     """Networks trained on 1, 2, 3 fixed heads with their norm capped, B with the overlooked position: one row each.
 
-    Beside ``risk`` and its ``error`` stand the bounds at the network's own ``norm``: ``printed``, ``clamped``,
-    ``repaired``, and ``pair``, which holds for every network on these heads.
+    Columns of :func:`train_on_fixed`, ``m``, ``cap``, the norm as ``scaled``, and the bounds at the network's own
+    norm: ``printed``, ``clamped``, ``repaired``, and ``pair``, which holds for every network on these heads.
     """
     sample = Parity(n, (1,)).sample(2048, torch.Generator().manual_seed(6))
     frames = []
     for m in (1, 2, 3):
-        chosen = [(kind, heads, cap) for kind, heads in _norm_heads(m, n, draws) for cap in SCALED_CAPS]
-        kinds, heads, scaled = zip(*chosen, strict=True)
-        caps, order = [cap * n / m**2 for cap in scaled], range(len(heads))
-        tasks = hostile_tasks(heads, k, order)
-        run = train_on_fixed(heads, tasks, order, steps, batch, [rate], neurons=16, norm_caps=caps)
+        heads, scaled = zip(*product(_norm_heads(m, n, draws), SCALED_CAPS), strict=True)
+        tasks, caps, seeds = hostile_tasks(heads, k), [cap * n / m**2 for cap in scaled], range(len(heads))
+        run = train_on_fixed(heads, tasks, seeds, steps, batch, [rate], neurons=16, norm_caps=caps)
         norms = run["norm"]
         bounds = {
             "printed": theorem_11(n, m, norms, clamped=False),
@@ -514,9 +510,8 @@ def capped_networks(n: int, k: int, draws: int, steps: int, batch: int, rate: fl
             "repaired": theorem_11_repaired(n, m, norms),
             "pair": [float(pair_bound(h, [norm], sample)) for h, norm in zip(heads, norms, strict=True)],
         }
-        frames.append(run.drop(columns=["seed", "rate"]).assign(n=n, m=m, kind=kinds, cap=scaled, **bounds))
-    joined = pd.concat(frames, ignore_index=True)
-    return joined.assign(scaled=joined["norm"] * joined["m"] ** 2 / n)
+        frames.append(run.assign(m=m, cap=scaled, scaled=norms * m**2 / n, **bounds))
+    return pd.concat(frames, ignore_index=True)
 
 
 @kept
@@ -528,7 +523,7 @@ def bound_curves(n: int, draws: int) -> pd.DataFrame:
         norms = grid * n / m**2
         curves = [("Theorem 11, clamped", 0, theorem_11(n, m, norms))]
         curves += [("with a proof", 0, theorem_11_repaired(n, m, norms))]
-        for draw, (_, heads) in enumerate(_norm_heads(m, n, draws)):
+        for draw, heads in enumerate(_norm_heads(m, n, draws)):
             curves.append(("these very heads", draw, pair_bound(heads, norms, sample).numpy()))
         for series, draw, value in curves:
             frames.append(pd.DataFrame({"m": m, "scaled": grid, "series": series, "draw": draw, "value": value}))

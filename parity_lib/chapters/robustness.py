@@ -192,18 +192,17 @@ def sweep_distance(n: int, k: int, distances: list[int], pairs: int, updates: in
     only neighbours; ``close``) and ``closed``, see :func:`share_closed`. Sets of kind ``around`` are drawn besides,
     with distance 1 and ``drawn`` false: they count for Proposition 21 and not for the curve.
     """
-    groups = {d: sets_at_distance(n, k, d, pairs, seed=100 + d) for d in sorted({1, *distances}) if d <= n // k}
-    around = draw_sets(n, k, pairs, 99, lambda task: task.neighbours == ((n, 1),))
-    every = sum(groups.values(), start=()) + around
-    drawn = [d for d, tasks in groups.items() for _ in tasks] + [1] * len(around)
+    possible = [distance for distance in sorted({1, *distances}) if distance <= n // k]
+    drawn = [task for distance in possible for task in sets_at_distance(n, k, distance, pairs, seed=100 + distance)]
+    every = [*drawn, *draw_sets(n, k, pairs, 99, lambda task: task.neighbours == ((n, 1),))]
     names = {(): "apart", ((n, 1),): "around"}
     kinds = [names.get(task.neighbours, "close") for task in every]
+    labels = {"distance": [closest_distance(task) for task in every], "kind": kinds}
     parts = []
     for recipe in (SIGNED, REPAIRED):
-        frame = outcomes(fit(every, recipe, updates, device))
+        frame = outcomes(fit(every, recipe, updates, device)).assign(recipe=recipe.name, **labels)
         closed = share_closed(frame["risk"], k) if recipe is SIGNED else np.nan
-        labels = {"recipe": recipe.name, "distance": drawn, "kind": kinds, "closed": closed}
-        parts.append(frame.assign(**labels, drawn=np.arange(len(every)) < len(every) - len(around)))
+        parts.append(frame.assign(closed=closed, drawn=frame.index < len(drawn)))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -251,8 +250,7 @@ def sweep_batch(
     ``batch`` is 2^n for the exact gradient of the sigmoid hinge.
     """
     tasks = draw_sets(n, k, pairs, 60, lambda task: not task.neighbours)
-    plan = [(SIGNED, b) for b in batches] + [(SIGNED, None)]
-    plan += [(RECIPES["product-head"], b) for b in product_batches]
+    plan = [(SIGNED, b) for b in (*batches, None)] + [(RECIPES["product-head"], b) for b in product_batches]
     parts = [
         outcomes(fit(tasks, recipe, updates, device, batch=b)).assign(recipe=recipe.name, batch=b or 2**n)
         for recipe, b in plan
@@ -409,17 +407,16 @@ def fitted_exponent(frame: pd.DataFrame, column: str, least: int = 50, draws: in
 def token_columns(n: int, k: int, pairs: int, updates: int) -> pd.DataFrame:
     """The literal model on all 2^n inputs with and without the token columns trained.
 
-    One row per run: ``trained`` (``positions`` or ``tokens too``), ``seed``, ``recovered`` (arg-max of the position
-    scores), ``closed`` and ``solved``.
+    One row per run: ``trained`` (``positions`` or ``tokens too``), ``recovered`` (arg-max of the position scores) and
+    ``solved``.
     """
     tasks = mixed_sets(n, k, pairs, seed=70)
     parts = []
     for label, free in (("positions", False), ("tokens too", True)):
         matrices, risk = train_columns(tasks, updates, token_columns=free)
         found = recovered(soft_attention(matrices[..., 0, 2:], n, 1.0), tasks)
-        closed = share_closed(risk, k)
-        columns = {"trained": label, "seed": range(pairs), "recovered": found, "closed": closed}
-        parts.append(pd.DataFrame(columns | {"solved": closed >= SOLVED}))
+        solved = share_closed(risk, k) >= SOLVED
+        parts.append(pd.DataFrame({"trained": label, "recovered": found, "solved": solved}))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -51,16 +51,14 @@ def by_distance(frame: pd.DataFrame) -> Figure:
 @style.drawing
 def soft_and_hard(frame: pd.DataFrame) -> Figure:
     """Soft solutions of Proposition 21, each a dot: the best attention that its weakest bit gets."""
-    palette = {"arg-max is B": style.SIGNAL, "arg-max is not B": style.BLIND}
-    read = frame["recovered"].map(dict(zip((True, False), palette, strict=True)))
     kinds = [kind for kind in KINDS if kind in set(frame["kind"])]
     fig, (ax,) = style.panels(1, 3.1, width=6.2)
-    for name, part in frame.assign(read=read).groupby("read"):  # those that are misread on top
-        right = name == "arg-max is B"
-        sns.stripplot(part, x="kind", y="weakest", order=kinds, color=palette[name], size=3 if right else 4.5,
-                      alpha=0.6 if right else 1, jitter=0.32, zorder=1 if right else 2, ax=ax)  # fmt: skip
+    right = {"color": style.SIGNAL, "size": 3, "alpha": 0.6, "zorder": 1}
+    wrong = {"color": style.BLIND, "size": 4.5, "zorder": 2}
+    for read, part in reversed([*frame.groupby("recovered")]):  # those that are misread on top
+        sns.stripplot(part, x="kind", y="weakest", order=kinds, jitter=0.32, ax=ax, **(right if read else wrong))
     ax.set_xticks(range(len(kinds)), [style.short_lines(KINDS[kind], 10) for kind in kinds])
-    style.colour_words(ax, palette)
+    style.colour_words(ax, {"arg-max is B": style.SIGNAL, "arg-max is not B": style.BLIND})
     style.rule(ax, 0.5, colour=style.STATED)
     ax.set(xlabel="neighbours in B", ylabel="best attention on\nthe weakest bit", ylim=(0, 1.03))
     apart, around = (frame[frame["kind"] == kind] for kind in ("apart", "around"))

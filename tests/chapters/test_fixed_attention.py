@@ -91,7 +91,7 @@ def test_a_search_head_reads_the_first_one_in_its_order():
 
 def test_a_hostile_set_contains_the_position_that_every_head_overlooks():
     heads = drawn_heads("token", 3, 20, [0, 1, 2])
-    for head_set, task in zip(heads, hostile_tasks(heads, 3, [0, 1, 2]), strict=True):
+    for head_set, task in zip(heads, hostile_tasks(heads, 3), strict=True):
         overlooked = overlooked_position(head_set)
         assert overlooked in task.bits and task.k == 3
         assert head_set.ranks[:, overlooked - 1].min() >= math.ceil(19 / 3)  # the pigeonhole of the proofs

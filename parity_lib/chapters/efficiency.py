@@ -43,13 +43,13 @@ def raced(
     starts, frames = range(FIRST_SEED, FIRST_SEED + seeds), []
     for k, n in product(sizes, lengths):
         tasks, head_rates = drawn_tasks(n, k, starts), [0.08 * (n / 12) ** power for power in head_powers]
-        entrants = [(PLAIN, width, plain_entrant(tasks, width, starts, network_rates)) for width in widths]
+        entrants = [(PLAIN, plain_entrant(tasks, width, starts, network_rates)) for width in widths]
         for model in models:
             tried = network_rates if model == "free" else head_rates
-            entrants.append((model, 0, tied_entrant(tasks, TIES[model], starts, tried)))
-        found = race([entrant for *_, entrant in entrants], n, steps, batch, label=f"race k={k} n={n}")
-        for (model, width, entrant), updates in zip(entrants, found, strict=True):
-            known = {"model": model, "k": k, "n": n, "width": width, "numbers": entrant.start.shape[1]}
+            entrants.append((model, tied_entrant(tasks, TIES[model], starts, tried)))
+        found = race([entrant for _, entrant in entrants], n, steps, batch, label=f"race k={k} n={n}")
+        for (model, entrant), updates in zip(entrants, found, strict=True):
+            known = {"model": model, "k": k, "n": n, "width": entrant.neurons, "numbers": entrant.start.shape[1]}
             seed = np.arange(len(updates)) % seeds
             runs = {"seed": seed, "rate": entrant.rates, "updates": updates, "learned": updates > 0}
             frames.append(pd.DataFrame(known | runs))
@@ -133,17 +133,17 @@ def judge_efficiency(best: pd.DataFrame, difference: float) -> Verdict:
 
     From the rows of :func:`at_best_rate` and :func:`tied_difference`.
     """
-    every = best[["k", "n"]].drop_duplicates()
+    every = best.groupby(["k", "n"]).ngroups
     zigzag_at, product_at = settings_learned(best, ZIGZAG), settings_learned(best, PRODUCT)
     runs = best[best["model"] != PLAIN].groupby(["model", "k", "n"])["learned"]
     counts = {f"{model}, k={k}, n={n}": rate(learned) for (model, k, n), learned in runs}
-    numbers = {"settings": len(every), "zigzag": len(zigzag_at), "product": len(product_at), **counts}
+    numbers = {"settings": every, "zigzag": len(zigzag_at), "product": len(product_at), **counts}
     numbers["tied_difference"] = difference
-    where = "every" if len(product_at) == len(every) else f"{len(product_at)} of {len(every)}"
+    where = "every" if len(product_at) == every else f"{len(product_at)} of {every}"
     beside = f"with a product in place of the zigzag the same 2k numbers learn at {where} (k, n) tried"
     if difference < 1e-9:
         beside += "; the count of n is of edges: the network with tied weights is the same function of the 2k numbers"
-    if len(zigzag_at) == len(every):
+    if len(zigzag_at) == every:
         return Verdict("holds", "measured", numbers, beside)
     if not zigzag_at:
         never = all(found.high < 0.5 for setting, found in counts.items() if setting.startswith(ZIGZAG))

@@ -162,7 +162,7 @@ def ladder(frame: pd.DataFrame, steps: Mapping[str, str]) -> Figure:
     """Committed success of every step of the ladder of repairs, all k together, without and with neighbours."""
     palette = {"no neighbours": style.SIGNAL, "neighbours": style.BLIND}
     fig, (ax,) = style.panels(1, 0.36 * len(steps) + 1.2, keep=True)
-    named = frame.assign(series=frame["neighbours"].map(dict(zip((False, True), palette, strict=True))))
+    named = frame.assign(series=frame["neighbours"].map({False: "no neighbours", True: "neighbours"}))
     style.rate_rows(named, "committed", "step", steps, "series", palette, ax)
     holds = style.share(frame, step="sampled") > 0.95 and style.share(frame, step="signed", neighbours=True) < 0.3
     return style.finding(fig, holds, "Neighbours are what averaging heads cannot tell apart", "What each change buys")
@@ -172,9 +172,9 @@ def ladder(frame: pd.DataFrame, steps: Mapping[str, str]) -> Figure:
 def functions(frame: pd.DataFrame) -> Figure:
     """Share of runs that learn each function of three bits, by what the fitted read-out may combine."""
     fig, (ax,) = style.panels(1, 2.7, width=style.COLUMN + 1.4, keep=True)
-    named = frame.assign(series="read-out of " + frame["readout"])
-    palette = dict(zip(named["series"].unique(), (style.STATED, style.SIGNAL), strict=False))
+    palette = {"read-out of sum": style.STATED, "read-out of products": style.SIGNAL}
     rows = {name: name for name in frame["function"].unique()}
+    named = frame.assign(series="read-out of " + frame["readout"])
     style.rate_rows(named, "learned", "function", rows, "series", palette, ax)
     by_sum = [style.share(frame, "learned", function=name, readout="sum") for name in ("AND", "majority", "polynomial")]
     holds = min(by_sum[:2]) > 0.7 > 0.3 > by_sum[2]

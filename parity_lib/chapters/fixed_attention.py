@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -37,7 +36,6 @@ from .store import kept
 KINDS = ("position", "token", "search")
 ENOUGH_SETS = 200
 LEARNED_RATE = RECIPES["figure2-signed"].learning_rate
-Norms = TypeVar("Norms", float, Array, pd.Series)
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ def rank_bound(heads: FixedHeads) -> Tensor:
     return (1 - noticed.amin(1)).relu()
 
 
-def theorem_11(n: int, m: int, norm: Norms, *, clamped: bool = True) -> Norms:
+def theorem_11(n: int, m: int, norm: float | np.ndarray, *, clamped: bool = True) -> float | np.ndarray:
     r"""Theorem 11: :math:`(1 - 2m/2^{\lceil (n-1)/5m \rceil})\,(1 - \|\alpha\|\|\beta\|\, 5m^2/n)^2`.
 
     A lower bound on the risk of m fixed soft heads with a trained FFNN-1 of norm :math:`\|\alpha\|\,\|\beta\|` on
@@ -146,7 +144,7 @@ def theorem_11(n: int, m: int, norm: Norms, *, clamped: bool = True) -> Norms:
     return max(0.0, first) * np.maximum(0.0, second) ** 2 if clamped else first * second**2
 
 
-def theorem_11_repaired(n: int, m: int, norm: Norms, reach: float = 2.0) -> Norms:
+def theorem_11_repaired(n: int, m: int, norm: float | np.ndarray, reach: float = 2.0) -> float | np.ndarray:
     r"""Theorem 11 with a proof: the second factor is :math:`(1 - \|\alpha\|\|\beta\|\,\frac52 \kappa m/n)_+^2`.
 
     ``reach`` is :math:`\kappa`, the larger of the distance of the two token embeddings and the diameter of the
@@ -503,7 +501,7 @@ def capped_networks(n: int, k: int, draws: int, steps: int, batch: int, rate: fl
         heads, scaled = zip(*product(_norm_heads(m, n, draws), SCALED_CAPS), strict=True)
         tasks, caps, seeds = hostile_tasks(heads, k), [cap * n / m**2 for cap in scaled], range(len(heads))
         run = train_on_fixed(heads, tasks, seeds, steps, batch, [rate], neurons=16, norm_caps=caps)
-        norms = run["norm"]
+        norms = run["norm"].to_numpy()
         bounds = {
             "printed": theorem_11(n, m, norms, clamped=False),
             "clamped": theorem_11(n, m, norms),

@@ -6,7 +6,6 @@ the zigzag of eq. 2, and the same heads with a product in place of the zigzag. P
 
 from collections.abc import Sequence
 from itertools import combinations, product
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..attention import head_matrices, literal_prediction
-from ..evidence import Rate, Verdict, rates
+from ..evidence import Verdict, rate, rates
 from ..losses import find_loss
 from ..readout import zigzag
 from ..task import Parity
@@ -44,13 +43,13 @@ def raced(
     starts, frames = range(FIRST_SEED, FIRST_SEED + seeds), []
     for k, n in product(sizes, lengths):
         tasks, head_rates = drawn_tasks(n, k, starts), [0.08 * (n / 12) ** power for power in head_powers]
-        entrants = [(PLAIN, width, plain_entrant(tasks, width, starts, network_rates)) for width in widths]
+        entrants = [(PLAIN, plain_entrant(tasks, width, starts, network_rates)) for width in widths]
         for model in models:
             tried = network_rates if model == "free" else head_rates
-            entrants.append((model, 0, tied_entrant(tasks, TIES[model], starts, tried)))
-        found = race([entrant for *_, entrant in entrants], n, steps, batch, label=f"race k={k} n={n}")
-        for (model, width, entrant), updates in zip(entrants, found, strict=True):
-            known = {"model": model, "k": k, "n": n, "width": width, "numbers": entrant.start.shape[1]}
+            entrants.append((model, tied_entrant(tasks, TIES[model], starts, tried)))
+        found = race([entrant for _, entrant in entrants], n, steps, batch, label=f"race k={k} n={n}")
+        for (model, entrant), updates in zip(entrants, found, strict=True):
+            known = {"model": model, "k": k, "n": n, "width": entrant.neurons, "numbers": entrant.start.shape[1]}
             seed = np.arange(len(updates)) % seeds
             runs = {"seed": seed, "rate": entrant.rates, "updates": updates, "learned": updates > 0}
             frames.append(pd.DataFrame(known | runs))
@@ -59,13 +58,11 @@ def raced(
 
 def at_best_rate(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of each model, width, k and n at its best rate: most runs that learn, then fewest updates."""
-    last, keys = frame["updates"].max() + 1, ["model", "k", "n", "width"]
-    spent = frame.assign(spent=frame["updates"].where(frame["learned"], last) / (last + 1))
-    grouped = spent.groupby([*keys, "rate"], sort=False)
-    cost = grouped["spent"].mean() - grouped["learned"].sum()  # the first is below one run
-    means = cost.rename("cost").reset_index()
-    best = means.loc[means.groupby(keys, sort=False)["cost"].idxmin(), [*keys, "rate"]]
-    return frame.merge(best, on=[*keys, "rate"])
+    keys = ["model", "k", "n", "width"]
+    spent = frame["updates"].where(frame["learned"], frame["updates"].max() + 1)
+    means = frame.assign(spent=spent).groupby([*keys, "rate"], as_index=False, sort=False)[["learned", "spent"]].mean()
+    best = means.sort_values(["learned", "spent"], ascending=[False, True]).drop_duplicates(keys)
+    return frame.merge(best[[*keys, "rate"]])
 
 
 def smallest_networks(best: pd.DataFrame) -> pd.DataFrame:
@@ -81,24 +78,15 @@ def contenders(best: pd.DataFrame) -> pd.DataFrame:
     Where no width does, the widest stands for the networks.
     """
     plain = best[best["model"] == PLAIN]
-    parts = [best[best["model"] != PLAIN]]
-    for k, group in smallest_networks(best).groupby("k"):
-        width = plain["width"].max() if (group["width"] < 0).any() else group["width"].max()
-        parts.append(plain[(plain["k"] == k) & (plain["width"] == width)])
-    return pd.concat(parts, ignore_index=True)
+    enough = smallest_networks(best).replace({"width": {-1: plain["width"].max()}})
+    chosen = enough.groupby("k", as_index=False)["width"].max()
+    return pd.concat([best[best["model"] != PLAIN], plain.merge(chosen)], ignore_index=True)
 
 
-class Cost(NamedTuple):
-    """Trained numbers of a model, and the median of the updates of the runs that learn."""
-
-    numbers: int
-    updates: float
-
-
-def cost(frame: pd.DataFrame, model: str, k: int, n: int) -> Cost:
-    """What learning costs a model at (k, n)."""
-    part = frame.query("model == @model and k == @k and n == @n")
-    return Cost(int(part["numbers"].iloc[0]), float(part.loc[part["learned"], "updates"].median()))
+def costs(frame: pd.DataFrame) -> pd.DataFrame:
+    """Trained ``numbers`` and the median ``updates`` of the runs that learn, indexed by model, k and n."""
+    learned = frame.assign(updates=frame["updates"].where(frame["learned"]))
+    return learned.groupby(["model", "k", "n"])[["numbers", "updates"]].median()
 
 
 def settings_learned(best: pd.DataFrame, model: str) -> list[tuple[int, int]]:
@@ -115,14 +103,14 @@ def first_failure(best: pd.DataFrame) -> tuple[int, int]:
 
 def success_table(best: pd.DataFrame) -> pd.DataFrame:
     """Successes and median updates of the contenders, one row for every k and n."""
-    rows = []
-    for (k, n), group in contenders(best).groupby(["k", "n"]):
+    shown, rows = contenders(best), []
+    for (k, n), spent in costs(shown).groupby(["k", "n"]):
         row: dict[str, object] = {"k": k, "n": n}
         for model in (PLAIN, ZIGZAG, PRODUCT):
-            spent = cost(group, model, k, n)
-            row[f"{model}: numbers"] = spent.numbers
-            row[f"{model}: learned"] = str(success(group, "learned", model=model))
-            row[f"{model}: updates"] = "" if np.isnan(spent.updates) else f"{spent.updates:.0f}"
+            numbers, updates = spent.loc[model, k, n]
+            row[f"{model}: numbers"] = int(numbers)
+            row[f"{model}: learned"] = str(success(shown, "learned", model=model, k=k, n=n))
+            row[f"{model}: updates"] = "" if np.isnan(updates) else f"{updates:.0f}"
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -145,23 +133,20 @@ def judge_efficiency(best: pd.DataFrame, difference: float) -> Verdict:
 
     From the rows of :func:`at_best_rate` and :func:`tied_difference`.
     """
-    every = best[["k", "n"]].drop_duplicates()
+    every = best.groupby(["k", "n"]).ngroups
     zigzag_at, product_at = settings_learned(best, ZIGZAG), settings_learned(best, PRODUCT)
-    found = rates(best[best["model"] != PLAIN], ["model", "k", "n"], "learned")
-    counts = {
-        f"{row.model}, k={row.k}, n={row.n}": Rate(row.successes, row.trials, row.low, row.high)
-        for row in found.itertuples()
-    }
-    numbers = {"settings": len(every), "zigzag": len(zigzag_at), "product": len(product_at), **counts}
+    runs = best[best["model"] != PLAIN].groupby(["model", "k", "n"])["learned"]
+    counts = {f"{model}, k={k}, n={n}": rate(learned) for (model, k, n), learned in runs}
+    numbers = {"settings": every, "zigzag": len(zigzag_at), "product": len(product_at), **counts}
     numbers["tied_difference"] = difference
-    where = "every" if len(product_at) == len(every) else f"{len(product_at)} of {len(every)}"
+    where = "every" if len(product_at) == every else f"{len(product_at)} of {every}"
     beside = f"with a product in place of the zigzag the same 2k numbers learn at {where} (k, n) tried"
     if difference < 1e-9:
         beside += "; the count of n is of edges: the network with tied weights is the same function of the 2k numbers"
-    if len(zigzag_at) == len(every):
+    if len(zigzag_at) == every:
         return Verdict("holds", "measured", numbers, beside)
     if not zigzag_at:
-        never = (found.loc[found["model"] == ZIGZAG, "high"] < 0.5).all()
+        never = all(found.high < 0.5 for setting, found in counts.items() if setting.startswith(ZIGZAG))
         return Verdict("fails" if never else "open", "measured", numbers, beside)
     return Verdict("narrower range", "measured", numbers, f"with the paper's zigzag at {_named(zigzag_at)}; {beside}")
 
@@ -184,11 +169,11 @@ def missing_edge_risk(found: Tensor) -> Tensor:
     return torch.where(size <= 1, 1 + size**2, (1 + size) ** 2 / 2).mean(-1)
 
 
-def without_edge(theta: Tensor, n: int, neurons: int, bit: int) -> Tensor:
-    """The same networks with the weights from ``bit`` set to zero."""
-    kept_edges = torch.ones(neurons, n, dtype=theta.dtype)
-    kept_edges[:, bit - 1] = 0
-    return theta * torch.cat([kept_edges.flatten(), torch.ones(theta.shape[1] - n * neurons, dtype=theta.dtype)])
+def without_edge(theta: Tensor, x: Tensor, neurons: int) -> Tensor:
+    """Predictions of networks that are told 0 in place of bit 1, as without its edges: (rows, examples)."""
+    told = 1 - 2 * x.T
+    told[0] = 0
+    return predictions(theta, told, neurons)
 
 
 def missing_edge_rows(theta: Tensor, n: int, neurons: int) -> pd.DataFrame:
@@ -199,20 +184,20 @@ def missing_edge_rows(theta: Tensor, n: int, neurons: int) -> pd.DataFrame:
     """
     x = Parity(n, (1,)).cube()
     tasks = [Parity(n, (1, *others)) for others in combinations(range(2, n + 1), 2)]
-    found = predictions(without_edge(theta, n, neurons, 1), 1 - 2 * x.T, neurons)
+    found = without_edge(theta, x, neurons)
     risks = find_loss("squared_hinge")(labels_of(tasks, x).unsqueeze(0), found.unsqueeze(1)).mean(-1)
     values = {"least": risks.amin(1), "mean": risks.mean(1), "largest": risks.amax(1)}
     return pd.DataFrame({"network": range(len(theta)), **values, "formula": missing_edge_risk(found)})
 
 
 @kept
-def missing_edges(n: int, networks: int, trained: int, steps: int, neurons: int = 6) -> pd.DataFrame:
+def missing_edges(n: int, networks: int, trained: int, steps: int) -> pd.DataFrame:
     """Networks without the edge from bit 1, random ones of all sizes and trained ones: one row a network and frame.
 
     Columns of :func:`missing_edge_rows`, ``kind`` and ``update``, which is 0 for random networks. Trained ones descend
     the exact risk of one B with Adam; before the end their ``mean`` is that risk.
     """
-    scale = 10 ** torch.linspace(-1, 1.5, networks, dtype=torch.float64).unsqueeze(1)
+    neurons, scale = 6, 10 ** torch.linspace(-1, 1.5, networks, dtype=torch.float64).unsqueeze(1)
     start = torch.from_numpy(uniform_start(n, neurons, range(networks)))
     start[:, (n + 1) * neurons : (n + 2) * neurons] *= scale
     frames = [missing_edge_rows(start, n, neurons).assign(kind="random", update=0)]
@@ -220,8 +205,7 @@ def missing_edges(n: int, networks: int, trained: int, steps: int, neurons: int 
     x, labels = task.cube(), task.labels(task.cube())
 
     def risk(theta: Tensor) -> Tensor:
-        found = predictions(without_edge(theta, n, neurons, 1), 1 - 2 * x.T, neurons)
-        return find_loss("squared_hinge")(labels, found).mean(1)
+        return find_loss("squared_hinge")(labels, without_edge(theta, x, neurons)).mean(1)
 
     theta = torch.from_numpy(uniform_start(n, neurons, range(trained)))
     end, history = minimise(risk, theta, steps, 0.01, "missing edge")

@@ -10,7 +10,7 @@ report, it is E[4p(1-p)]. The bounds are proved on the dossier page on fixed hea
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -58,10 +58,6 @@ class FixedHeads:
         order = self.positions.argsort(dim=1, descending=True, stable=True)
         return order.argsort(dim=1) + 1
 
-    def first(self, m: int) -> FixedHeads:
-        """The first m of the heads."""
-        return FixedHeads(self.positions[:m], self.tokens[:m])
-
     @classmethod
     def from_rows(cls, row: Tensor, n: int) -> FixedHeads:
         """The heads whose matrices have these first rows, (m, 4), all that the CLS token asks with, and eq. 3."""
@@ -92,10 +88,10 @@ def drawn_heads(kind: str, m: int, n: int, seeds: Sequence[int]) -> list[FixedHe
     return [FixedHeads.random(kind, m, n, torch.Generator().manual_seed(2**34 + seed)) for seed in seeds]
 
 
-def hostile_tasks(heads: Sequence[FixedHeads], k: int, seeds: Sequence[int]) -> list[Parity]:
+def hostile_tasks(heads: Sequence[FixedHeads], k: int) -> list[Parity]:
     """For each head set a B of k bits with its :func:`overlooked_position`; the other bits are random."""
     tasks = []
-    for head_set, seed in zip(heads, seeds, strict=True):
+    for seed, head_set in enumerate(heads):
         overlooked = overlooked_position(head_set)
         order = torch.randperm(head_set.n, generator=torch.Generator().manual_seed(2**35 + seed)) + 1
         others = [bit for bit in order.tolist() if bit != overlooked]
@@ -131,13 +127,13 @@ def typical_bound(n: int, m: int, k: int) -> float:
     return max(0.0, 1 - m**k * moment / math.perm(n, k))
 
 
-def rank_bound(heads: FixedHeads) -> float:
-    r"""Lower bound for these very hard heads, :math:`1 - \min_p \sum_i 2^{-(r_i(p) - 1)}`, above ``linear_bound``."""
-    noticed = (0.5 ** (heads.ranks - 1).to(torch.float64)).sum(0)
-    return max(0.0, 1 - float(noticed.min()))
+def rank_bound(heads: FixedHeads) -> Tensor:
+    r"""The bounds of the first 1..m hard heads, :math:`1 - \min_p \sum_i 2^{-(r_i(p) - 1)}`; above ``linear_bound``."""
+    noticed = (0.5 ** (heads.ranks - 1).to(torch.float64)).cumsum(0)
+    return (1 - noticed.amin(1)).relu()
 
 
-def theorem_11(n: int, m: int, norm: float, *, clamped: bool = True) -> float:
+def theorem_11(n: int, m: int, norm: float | np.ndarray, *, clamped: bool = True) -> float | np.ndarray:
     r"""Theorem 11: :math:`(1 - 2m/2^{\lceil (n-1)/5m \rceil})\,(1 - \|\alpha\|\|\beta\|\, 5m^2/n)^2`.
 
     A lower bound on the risk of m fixed soft heads with a trained FFNN-1 of norm :math:`\|\alpha\|\,\|\beta\|` on
@@ -145,17 +141,17 @@ def theorem_11(n: int, m: int, norm: float, *, clamped: bool = True) -> float:
     without bound in the norm.
     """
     first, second = 1 - 2 * m / 2 ** math.ceil((n - 1) / (5 * m)), 1 - norm * 5 * m**2 / n
-    return max(0.0, first) * max(0.0, second) ** 2 if clamped else first * second**2
+    return max(0.0, first) * np.maximum(0.0, second) ** 2 if clamped else first * second**2
 
 
-def theorem_11_repaired(n: int, m: int, norm: float, reach: float = 2.0) -> float:
+def theorem_11_repaired(n: int, m: int, norm: float | np.ndarray, reach: float = 2.0) -> float | np.ndarray:
     r"""Theorem 11 with a proof: the second factor is :math:`(1 - \|\alpha\|\|\beta\|\,\frac52 \kappa m/n)_+^2`.
 
     ``reach`` is :math:`\kappa`, the larger of the distance of the two token embeddings and the diameter of the
     positional code: 2 for eq. 3. It implies the printed formula, clamped, for every n and m.
     """
     first, second = 1 - 2 * m / 2 ** math.ceil((n - 1) / (5 * m)), 1 - norm * 2.5 * reach * m / n
-    return max(0.0, first) * max(0.0, second) ** 2
+    return max(0.0, first) * np.maximum(0.0, second) ** 2
 
 
 # --- Hard heads, exactly ---------------------------------------------------------------------------------------------
@@ -224,15 +220,20 @@ def overlooked_position(heads: FixedHeads) -> int:
     return int(heads.ranks.amin(0).argmax()) + 1
 
 
-def climb(n: int, m: int, k: int, steps: int, generator: torch.Generator) -> tuple[FixedHeads, float]:
+def climb(n: int, m: int, k: int, steps: int, generator: torch.Generator) -> tuple[FixedHeads, float, float]:
     """Hard heads made to defeat the bound: hill climbing on the worst-B risk from random ``search`` heads.
 
     A step swaps two positions in one head's order, or turns its preferred token over; it stays if the risk does
-    not rise. Returns the heads and their worst-B risk.
+    not rise. Returns the heads, and their risk for the worst B and for the average one.
     """
+
+    def worst_then_mean(heads: FixedHeads) -> tuple[float, float]:
+        risks = best_risks(heads, sets)[-1]
+        return float(risks.max()), float(risks.mean())
+
     sets = subsets(n, k)
     best = FixedHeads.random("search", m, n, generator)
-    least = _worst_then_mean(best, sets)
+    least = worst_then_mean(best)
     for _ in range(steps):
         scores, tokens = best.positions.clone(), best.tokens.clone()
         head = int(torch.randint(m, (), generator=generator))
@@ -242,15 +243,10 @@ def climb(n: int, m: int, k: int, steps: int, generator: torch.Generator) -> tup
         else:
             scores[head, [i, j]] = scores[head, [j, i]]
         candidate = FixedHeads(scores, tokens)
-        risk = _worst_then_mean(candidate, sets)
+        risk = worst_then_mean(candidate)
         if risk <= least:
             best, least = candidate, risk
-    return best, least[0]
-
-
-def _worst_then_mean(heads: FixedHeads, sets: Sequence[tuple[int, ...]]) -> tuple[float, float]:
-    risks = best_risks(heads, sets)[-1]
-    return float(risks.max()), float(risks.mean())
+    return best, *least
 
 
 @kept
@@ -281,18 +277,17 @@ def tested_bounds(lengths: Sequence[int], draws: int, climb_steps: int) -> pd.Da
     for kind, n in product(KINDS, lengths):
         for draw, heads in enumerate(drawn_heads(kind, n, n, range(1000, 1000 + draws))):
             risks = {k: best_risks(heads, subsets(n, k)) for k in (2, 3)}
-            for m in range(1, n + 1):
+            for m, bound in enumerate(rank_bound(heads).tolist(), 1):
                 worst = min(float(risk[m - 1].max()) for risk in risks.values())
                 gap = min(float(risk[m - 1].mean()) - typical_bound(n, m, k) for k, risk in risks.items())
-                rows.append((f"{kind} heads", n, draw, m, worst, rank_bound(heads.first(m)), gap))
+                rows.append((f"{kind} heads", n, draw, m, worst, bound, gap))
     generator = torch.Generator().manual_seed(5)
     for m in range(1, 8):
-        heads, risk = climb(8, m, 2, climb_steps, generator)
-        gap = float(best_risks(heads, subsets(8, 2))[-1].mean()) - typical_bound(8, m, 2)
-        rows.append(("hill-climbed heads", 8, m, m, risk, rank_bound(heads), gap))
+        heads, worst, mean = climb(8, m, 2, climb_steps, generator)
+        gap, bound = mean - typical_bound(8, m, 2), float(rank_bound(heads)[-1])
+        rows.append(("hill-climbed heads", 8, m, m, worst, bound, gap))
     frame = pd.DataFrame(rows, columns=["kind", "n", "draw", "m", "risk", "rank_bound", "typical_gap"])
-    stated = [corollary_20(n, m) for n, m in zip(frame["n"], frame["m"], strict=True)]
-    linear = [linear_bound(n, m) for n, m in zip(frame["n"], frame["m"], strict=True)]
+    stated, linear = (list(map(bound, frame["n"], frame["m"])) for bound in (corollary_20, linear_bound))
     return frame.assign(corollary_20=stated, linear_bound=linear)
 
 
@@ -360,7 +355,7 @@ def _view(heads: Sequence[FixedHeads]) -> tuple[Array, Array, Array]:
 
 def train_on_fixed(
     heads: Sequence[FixedHeads], tasks: Sequence[Parity], seeds: Sequence[int], steps: int, batch: int,
-    rates: Sequence[float], *, neurons: int = 32, pooling: str = "mean", norm_caps: Sequence[float] | None = None,
+    rates: Sequence[float], *, neurons: int = 32, pooling: str = "mean", norm_caps: float | Sequence[float] = math.inf,
 ) -> pd.DataFrame:  # fmt: skip
     r"""Train an FFNN-1 on top of fixed soft heads, one network for every head set and learning rate.
 
@@ -368,53 +363,47 @@ def train_on_fixed(
     folded back into beta before norms are taken. All rates and head sets are one stack; ``norm_caps`` keep
     :math:`\|\alpha\|\|\beta\|` of each row at most this, by scaling both back after every update.
 
-    One row a network: ``row``, ``rate``, ``risk`` on held-out inputs (all inputs up to n = 12) with its standard
+    One row a network: ``seed``, ``rate``, ``risk`` on held-out inputs (all inputs up to n = 12) with its standard
     ``error``, ``accuracy``, and ``norm``, the product of the norms of both layers on the heads' own scale.
     """
-    n, rows = tasks[0].n, len(heads)
-    test_x, raw, separate = networks.held_out(tasks[0]), _view(heads), pooling == "separate"
-    weights, low, high = raw
-    few = [slice(r, r + 8) for r in range(0, rows, 8)]  # a few rows at a time, for the memory
+    n, times, rate = tasks[0].n, len(rates), np.repeat(rates, len(heads))
+    caps = np.tile(np.full(len(heads), norm_caps, dtype=float), times)
+    heads, tasks, seeds = list(heads) * times, list(tasks) * times, list(seeds) * times
+    test_x, separate = networks.held_out(tasks[0]), pooling == "separate"
+    weights, low, high = _view(heads)
+    few = [slice(r, r + 8) for r in range(0, len(heads), 8)]  # a few rows at a time, for the memory
     seen = torch.cat([reference.features(test_x.T, weights[r], low[r], high[r], separate).float() for r in few])
     centre, scale = seen.mean(2), seen.std(2)
     inverse = torch.where(scale < 1e-6, 0, 1 / scale)  # a feature that never changes is left out
-    size, times = seen.shape[1], len(rates)
-    view = [np.concatenate([np.asarray(part, dtype=networks.REAL)] * times) for part in (*raw, centre, inverse)]
-    bits = np.tile(networks.positions(tasks), (times, 1))
-    pace = np.repeat(rates, rows)[:, None] * (1 + np.cos(np.pi * np.arange(steps) / steps)) / 2
-    caps = np.tile(np.full(rows, np.inf) if norm_caps is None else np.asarray(norm_caps, dtype=float), times)
-    stack = networks.Stack(np.tile(networks.gaussian_start(size, neurons, seeds), (times, 1)))
+    view = [np.asarray(part, dtype=networks.REAL) for part in (weights, low, high, centre, inverse)]
+    bits, stack = networks.positions(tasks), networks.Stack(networks.gaussian_start(seen.shape[1], neurons, seeds))
+    pace = rate[:, None] * (1 + np.cos(np.pi * np.arange(steps) / steps)) / 2
     with one_thread_per_process():
         for x in networks.shown_inputs(steps, 50, n, batch, f"fixed heads n={n}"):
             paces = np.ascontiguousarray(pace[:, stack.made : stack.made + len(x)])
-            state = stack.theta, stack.mean, stack.square, stack.made, paces
-            networks.on_heads(*state, x, bits, *view, separate, neurons, caps, SMOOTHING)
-            stack.made += len(x)
+            stack.advance(networks.on_heads, paces, x, bits, *view, separate, neurons, caps, SMOOTHING)
         seen.sub_(centre.unsqueeze(2)).mul_(inverse.unsqueeze(2))
         outcomes = _outcomes(stack.theta, seen, networks.labels_of(tasks, test_x), neurons)
-    norms = reference.norms(stack.theta.astype(np.float64), np.tile(inverse.numpy(), (times, 1)), neurons)
-    which = {"row": np.tile(np.arange(rows), times), "rate": np.repeat(rates, rows)}
-    frame = pd.DataFrame({**which, **outcomes, "norm": norms})
+    norm = reference.norms(stack.theta.astype(np.float64), inverse.numpy(), neurons)
+    frame = outcomes.assign(seed=seeds, rate=rate, norm=norm)
     return frame if n > 12 else frame.assign(error=0.0)  # over all inputs the risk is exact
 
 
-def _outcomes(theta: Array, shown: Tensor, labels: Tensor, neurons: int) -> dict[str, list[float]]:
-    """Risk, its standard error and accuracy of networks on what they are shown, (rows, features, examples)."""
-    found: dict[str, list[float]] = {"risk": [], "error": [], "accuracy": []}
-    for r, row in enumerate(torch.from_numpy(theta)):
-        prediction = reference.predictions(row.unsqueeze(0), shown[r % len(shown)], neurons, SMOOTHING)[0]
-        margin = labels[r % len(shown)] * prediction
-        losses = (1 - margin).relu().square()
-        found["risk"].append(float(losses.mean()))
-        found["error"].append(float(losses.std()) / len(losses) ** 0.5)
-        found["accuracy"].append(float((margin > 0).to(torch.float64).mean()))
-    return found
+def _outcomes(theta: Array, shown: Tensor, labels: Tensor, neurons: int) -> pd.DataFrame:
+    """``risk``, ``error`` and ``accuracy`` of networks on what they are shown, (rows, features, examples)."""
+    found = []
+    for row, seen, label in zip(torch.from_numpy(theta), shown, labels, strict=True):
+        margin = label * reference.predictions(row.unsqueeze(0), seen, neurons, SMOOTHING)[0]
+        losses, right = (1 - margin).relu().square(), (margin > 0).to(torch.float64)
+        found.append((float(losses.mean()), float(losses.std()) / len(losses) ** 0.5, float(right.mean())))
+    return pd.DataFrame(found, columns=["risk", "error", "accuracy"])
 
 
 def best_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of several rates the least risk and the best accuracy, for each row in its favour: one row a head set."""
-    chosen = frame.loc[frame.groupby("row")["risk"].idxmin()].set_index("row")
-    return chosen.assign(accuracy=frame.groupby("row")["accuracy"].max()).reset_index()
+    """Of several rates the least risk and the best accuracy, for each seed in its favour: one row a head set."""
+    by_seed = frame.groupby("seed")
+    chosen = frame.loc[by_seed["risk"].idxmin()].set_index("seed")
+    return chosen.assign(accuracy=by_seed["accuracy"].max()).reset_index()
 
 
 def arms(longer: int) -> dict[str, tuple[str, str, int]]:
@@ -445,8 +434,7 @@ def fixed_against_learned(
             tried = rates[:1] if factor > 1 else rates
             heads = drawn_heads(kind, k, n, rows)
             run = train_on_fixed(heads, tasks, rows, factor * steps, batch, tried, neurons=neurons, pooling=pooling)
-            found = best_of(run).rename(columns={"row": "seed"}).drop(columns="error")
-            frames.append(found.assign(arm=arm, n=n, updates=factor * steps))
+            frames.append(best_of(run).assign(arm=arm, n=n, updates=factor * steps))
         directions = networks.trained_heads(tasks, rows, steps, batch, LEARNED_RATE)
         risk = PopulationRisk(tasks, "squared_hinge", 1.0, SMOOTHING)(directions)
         accuracy = networks.tied_accuracy(soft_attention(directions, n, 1.0).sum(1), tasks)
@@ -466,7 +454,7 @@ def by_head_count(
     for pooling, m in product(("mean", "separate"), counts):
         heads = drawn_heads("token", m, n, range(seeds))
         run = train_on_fixed(heads, tasks, range(seeds), steps, batch, [rate], neurons=neurons, pooling=pooling)
-        frames.append(run.rename(columns={"row": "seed"}).assign(pooling=pooling, m=m))
+        frames.append(run.assign(pooling=pooling, m=m))
     return pd.concat(frames, ignore_index=True)[["pooling", "m", "seed", "risk", "accuracy", "norm"]]
 
 
@@ -480,80 +468,75 @@ def movement(heads: FixedHeads, position: int, x: Tensor) -> Tensor:
     return (soft_vectors([heads], x) - soft_vectors([heads], flipped)).mean(2)[0].norm(dim=1)
 
 
-def pair_bound(heads: FixedHeads, position: int, norms: Sequence[float], x: Tensor) -> Tensor:
+def pair_bound(heads: FixedHeads, norms: Iterable[float], x: Tensor) -> Tensor:
     r"""Lower bound on the risk of any network with :math:`\|\alpha\|\|\beta\| \le L` on these soft heads.
 
-    It holds for every B that contains ``position``. An input and its copy with that bit flipped have opposite labels
-    and predictions at most :math:`L \|\Delta v^*\|` apart, so their mean loss is at least
+    It holds for every B with the :func:`overlooked_position`. An input and its copy with that bit flipped have opposite
+    labels and predictions at most :math:`L \|\Delta v^*\|` apart, so their mean loss is at least
     :math:`(1 - L\|\Delta v^*\|/2)_+^2`. This is what the proof of Theorem 11 estimates; here it is the mean over
     inputs ``x`` (examples, n). Returns (norms,).
     """
-    change = movement(heads, position, x)
-    return torch.stack([(1 - norm * change / 2).relu().square().mean() for norm in norms])
+    change = movement(heads, overlooked_position(heads), x)
+    return torch.stack([(1 - change * norm / 2).relu().square().mean() for norm in norms])
 
 
 SCALED_CAPS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.5, 1.0, 4.0, 16.0, 1e6)
 """Caps on norm m²/n in the comparison with Theorem 11; the last one is none."""
 
 
-def _norm_heads(m: int, n: int, draws: int) -> list[tuple[str, FixedHeads]]:
-    return [(kind, heads) for kind in ("position", "token") for heads in drawn_heads(kind, m, n, range(draws))]
+def _norm_heads(m: int, n: int, draws: int) -> list[FixedHeads]:
+    return [heads for kind in ("position", "token") for heads in drawn_heads(kind, m, n, range(draws))]
 
 
 @kept
 def capped_networks(n: int, k: int, draws: int, steps: int, batch: int, rate: float) -> pd.DataFrame:
     """Networks trained on 1, 2, 3 fixed heads with their norm capped, B with the overlooked position: one row each.
 
-    Beside ``risk`` and its ``error`` stand the bounds at the network's own ``norm``: ``printed``, ``clamped``,
-    ``repaired``, and ``pair``, which holds for every network on these heads.
+    Columns of :func:`train_on_fixed`, ``m``, ``cap``, the norm as ``scaled``, and the bounds at the network's own
+    norm: ``printed``, ``clamped``, ``repaired``, and ``pair``, which holds for every network on these heads.
     """
     sample = Parity(n, (1,)).sample(2048, torch.Generator().manual_seed(6))
     frames = []
     for m in (1, 2, 3):
-        chosen = [(kind, heads, cap) for kind, heads in _norm_heads(m, n, draws) for cap in SCALED_CAPS]
-        kinds, heads, scaled = zip(*chosen, strict=True)
-        caps, order = [cap * n / m**2 for cap in scaled], range(len(heads))
-        tasks = hostile_tasks(heads, k, order)
-        run = train_on_fixed(heads, tasks, order, steps, batch, [rate], neurons=16, norm_caps=caps)
-        at = list(zip(heads, run["norm"], strict=True))
+        heads, scaled = zip(*product(_norm_heads(m, n, draws), SCALED_CAPS), strict=True)
+        tasks, caps, seeds = hostile_tasks(heads, k), [cap * n / m**2 for cap in scaled], range(len(heads))
+        run = train_on_fixed(heads, tasks, seeds, steps, batch, [rate], neurons=16, norm_caps=caps)
+        norms = run["norm"].to_numpy()
         bounds = {
-            "printed": [theorem_11(n, m, norm, clamped=False) for _, norm in at],
-            "clamped": [theorem_11(n, m, norm) for _, norm in at],
-            "repaired": [theorem_11_repaired(n, m, norm) for _, norm in at],
-            "pair": [float(pair_bound(h, overlooked_position(h), [norm], sample)[0]) for h, norm in at],
+            "printed": theorem_11(n, m, norms, clamped=False),
+            "clamped": theorem_11(n, m, norms),
+            "repaired": theorem_11_repaired(n, m, norms),
+            "pair": [float(pair_bound(h, [norm], sample)) for h, norm in zip(heads, norms, strict=True)],
         }
-        frames.append(run.drop(columns=["row", "rate"]).assign(n=n, m=m, kind=kinds, cap=scaled, **bounds))
-    joined = pd.concat(frames, ignore_index=True)
-    return joined.assign(scaled=joined["norm"] * joined["m"] ** 2 / n)
+        frames.append(run.assign(m=m, cap=scaled, scaled=norms * m**2 / n, **bounds))
+    return pd.concat(frames, ignore_index=True)
 
 
 @kept
 def bound_curves(n: int, draws: int) -> pd.DataFrame:
-    """The bounds against the scaled norm ``|α| |β| m²/n``: ``m``, ``scaled``, ``bound``, ``draw``, ``value``."""
+    """The bounds against the scaled norm ``|α| |β| m²/n``: ``m``, ``scaled``, ``series``, ``draw``, ``value``."""
     sample = Parity(n, (1,)).sample(2048, torch.Generator().manual_seed(6))
-    grid = np.geomspace(0.01, 20, 40)
-    frames = []
+    grid, frames = np.geomspace(0.01, 20, 40), []
     for m in (1, 2, 3):
-        norms = (grid * n / m**2).tolist()
-        curves = {("Theorem 11, clamped", 0): [theorem_11(n, m, norm) for norm in norms],
-                  ("with a proof", 0): [theorem_11_repaired(n, m, norm) for norm in norms]}  # fmt: skip
-        for draw, (_, heads) in enumerate(_norm_heads(m, n, draws)):
-            curves["these very heads", draw] = pair_bound(heads, overlooked_position(heads), norms, sample).tolist()
-        for (bound, draw), values in curves.items():
-            frames.append(pd.DataFrame({"m": m, "scaled": grid, "bound": bound, "draw": draw, "value": values}))
+        norms = grid * n / m**2
+        curves = [("Theorem 11, clamped", 0, theorem_11(n, m, norms))]
+        curves += [("with a proof", 0, theorem_11_repaired(n, m, norms))]
+        for draw, heads in enumerate(_norm_heads(m, n, draws)):
+            curves.append(("these very heads", draw, pair_bound(heads, norms, sample).numpy()))
+        for series, draw, value in curves:
+            frames.append(pd.DataFrame({"m": m, "scaled": grid, "series": series, "draw": draw, "value": value}))
     return pd.concat(frames, ignore_index=True)
 
 
 def norm_frame(capped: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
-    """Trained networks and bounds in one frame: ``m``, ``scaled`` norm, ``series``, ``draw``, ``value``."""
-    dots = pd.DataFrame({"m": capped["m"], "scaled": capped["scaled"], "series": "trained network", "draw": 0})
-    joined = [curves.rename(columns={"bound": "series"}), dots.assign(value=capped["risk"])]
-    return pd.concat(joined, ignore_index=True)
+    """:func:`bound_curves` and the trained networks, another ``series``, in one frame."""
+    dots = capped[["m", "scaled"]].assign(series="trained network", draw=0, value=capped["risk"])
+    return pd.concat([curves, dots], ignore_index=True)
 
 
 def half_reach(curves: pd.DataFrame) -> float:
     """The scaled norm up to which the bound for the heads themselves forbids a risk below one half, least over m."""
-    own = curves[curves["bound"] == "these very heads"].groupby(["m", "scaled"])["value"].median()
+    own = curves[curves["series"] == "these very heads"].groupby(["m", "scaled"])["value"].median()
     return float(own[own > 0.5].reset_index().groupby("m")["scaled"].max().min())
 
 

@@ -15,25 +15,23 @@ from ..kernels import compiled
 @compiled
 def _add_rows(total, weights, x):  # type: ignore[no-untyped-def]
     """Add to ``total`` (examples,) the rows of x (rows, examples) times their weights, four rows at a time."""
-    j, rows = 0, len(x)
-    while j + 4 <= rows:
+    rows = len(x)
+    for j in range(0, rows - 3, 4):
         a, b, c, d = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
         for e in range(len(total)):
             total[e] += a * x0[e] + b * x1[e] + c * x2[e] + d * x3[e]
-        j += 4
-    while j < rows:
+    for j in range(rows - rows % 4, rows):
         a, x0 = weights[j], x[j]
         for e in range(len(total)):
             total[e] += a * x0[e]
-        j += 1
 
 
 @compiled
 def _add_products(sums, values, x):  # type: ignore[no-untyped-def]
     """Add to ``sums`` (rows,) the products of each row of x (rows, examples) with ``values``, four rows at a time."""
-    j, rows, zero = 0, len(x), values[0] * 0
-    while j + 4 <= rows:
+    rows, zero = len(x), values[0] * 0
+    for j in range(0, rows - 3, 4):
         a, b, c, d = zero, zero, zero, zero
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
         for e in range(len(values)):
@@ -45,13 +43,11 @@ def _add_products(sums, values, x):  # type: ignore[no-untyped-def]
         sums[j + 1] += b
         sums[j + 2] += c
         sums[j + 3] += d
-        j += 4
-    while j < rows:
+    for j in range(rows - rows % 4, rows):
         a, x0 = zero, x[j]
         for e in range(len(values)):
             a += values[e] * x0[e]
         sums[j] += a
-        j += 1
 
 
 @compiled

@@ -7,7 +7,7 @@ is one run, with a set *and* a start of its own, and all rows of a sweep train i
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,6 @@ REPAIRED = RECIPES["repaired"]
 SMOOTHER = 0.2
 """A second smoothing of the theorem's recipe: with it two bits are learned, with the usual 0.01 they are not."""
 STATED = (RECIPES["theory"], replace(RECIPES["theory"], smoothing=SMOOTHER))
-CODES = {"": "circle", " powers": "powers"}
 SOLVED = 0.95
 """A run counts as a soft solution if it closes this share of the gap between guessing and the least risk."""
 
@@ -57,20 +56,15 @@ def draw_sets(
 ) -> tuple[Parity, ...]:
     """``count`` random sets of k bits with the property ``wanted``, uniform among those that have it."""
     generator = torch.Generator().manual_seed(seed)
-    found: list[Parity] = []
-    for _ in range(100_000):
-        if len(found) == count:
-            return tuple(found)
-        task = Parity.random(n, k, generator)
-        if wanted(task):
-            found.append(task)
-    raise ValueError(f"found only {len(found)} of {count} sets of {k} bits in 1..{n} with the wanted property")
+    drawn = (Parity.random(n, k, generator) for _ in range(100_000))
+    found = tuple(islice(filter(wanted, drawn), count))
+    if len(found) < count:
+        raise ValueError(f"found only {len(found)} of {count} sets of {k} bits in 1..{n} with the wanted property")
+    return found
 
 
 def sets_at_distance(n: int, k: int, distance: int, count: int, seed: int) -> tuple[Parity, ...]:
     """Sets whose two closest bits are exactly ``distance`` apart on the circle."""
-    if not 1 <= distance <= n // k:
-        raise ValueError(f"{k} bits on a circle of {n} can be 1..{n // k} apart, got {distance!r}")
     return draw_sets(n, k, count, seed, lambda task: closest_distance(task) == distance)
 
 
@@ -135,12 +129,12 @@ def settling_update(run: Run) -> Tensor:
     return torch.where(tail > 0, first.to(torch.float64), math.inf)
 
 
-def share_closed(risk: np.ndarray | pd.Series | Tensor, k: int, recipe: Recipe = SIGNED) -> np.ndarray:
+def share_closed(risk: np.ndarray | pd.Series | Tensor, k: int) -> np.ndarray:
     r"""How much of the way from guessing to the least risk is done, :math:`(1 - R)/(1 - R^*)`.
 
     For the sigmoid hinge, which is 1 on average for guesses; :math:`R^*` is the risk of hard heads on the bits.
     """
-    return (1 - np.asarray(risk)) / (1 - aligned_hard_risk(k, recipe.smoothing, recipe.loss))
+    return (1 - np.asarray(risk)) / (1 - aligned_hard_risk(k, SIGNED.smoothing, SIGNED.loss))
 
 
 def success(frame: pd.DataFrame, column: str = "committed", **where: object) -> Rate:
@@ -198,18 +192,17 @@ def sweep_distance(n: int, k: int, distances: list[int], pairs: int, updates: in
     only neighbours; ``close``) and ``closed``, see :func:`share_closed`. Sets of kind ``around`` are drawn besides,
     with distance 1 and ``drawn`` false: they count for Proposition 21 and not for the curve.
     """
-    groups = {d: sets_at_distance(n, k, d, pairs, seed=100 + d) for d in sorted({1, *distances}) if d <= n // k}
-    around = draw_sets(n, k, pairs, 99, lambda task: task.neighbours == ((n, 1),))
-    every = sum(groups.values(), start=()) + around
-    drawn = [d for d, tasks in groups.items() for _ in tasks] + [1] * len(around)
+    possible = [distance for distance in sorted({1, *distances}) if distance <= n // k]
+    drawn = [task for distance in possible for task in sets_at_distance(n, k, distance, pairs, seed=100 + distance)]
+    every = [*drawn, *draw_sets(n, k, pairs, 99, lambda task: task.neighbours == ((n, 1),))]
     names = {(): "apart", ((n, 1),): "around"}
     kinds = [names.get(task.neighbours, "close") for task in every]
+    labels = {"distance": [closest_distance(task) for task in every], "kind": kinds}
     parts = []
     for recipe in (SIGNED, REPAIRED):
-        frame = outcomes(fit(every, recipe, updates, device))
+        frame = outcomes(fit(every, recipe, updates, device)).assign(recipe=recipe.name, **labels)
         closed = share_closed(frame["risk"], k) if recipe is SIGNED else np.nan
-        labels = {"recipe": recipe.name, "distance": drawn, "kind": kinds, "closed": closed}
-        parts.append(frame.assign(**labels, drawn=np.arange(len(frame)) < len(every) - len(around)))
+        parts.append(frame.assign(closed=closed, drawn=frame.index < len(drawn)))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -257,8 +250,7 @@ def sweep_batch(
     ``batch`` is 2^n for the exact gradient of the sigmoid hinge.
     """
     tasks = draw_sets(n, k, pairs, 60, lambda task: not task.neighbours)
-    plan = [(SIGNED, b) for b in batches] + [(SIGNED, None)]
-    plan += [(RECIPES["product-head"], b) for b in product_batches]
+    plan = [(SIGNED, b) for b in (*batches, None)] + [(RECIPES["product-head"], b) for b in product_batches]
     parts = [
         outcomes(fit(tasks, recipe, updates, device, batch=b)).assign(recipe=recipe.name, batch=b or 2**n)
         for recipe, b in plan
@@ -303,13 +295,14 @@ def repair_ladder(
 ) -> pd.DataFrame:
     """What each change buys, on the same sets: :func:`outcomes` with ``step``, a key of :data:`LADDER`."""
     recipes = {"theorem": STATED[0], "smoother": STATED[1], "signed": SIGNED, "sampled": REPAIRED}
-    recipes |= {"signed powers": replace(SIGNED, code="powers")}
-    recipes |= {"product": replace(RECIPES["product-head"], batch=batch)}
+    recipes["signed powers"] = replace(SIGNED, code="powers")
+    recipes["product"] = replace(RECIPES["product-head"], batch=batch)
     parts = []
     for k in ks:
         frames = {step: on_mixed_sets(recipe, n, k, pairs, updates, device) for step, recipe in recipes.items()}
         frames["best"] = best_start(n, k, pairs, updates, starts, device)
-        frames |= {f"cosine{end}": cosine_head(n, k, pairs, updates, code) for end, code in CODES.items()}
+        frames["cosine"] = cosine_head(n, k, pairs, updates)
+        frames["cosine powers"] = cosine_head(n, k, pairs, updates, "powers")
         parts += [frames[step].assign(step=step) for step in LADDER]
     return pd.concat(parts, ignore_index=True)
 
@@ -340,13 +333,11 @@ def cosine_risk(task: Tasks, temperature: float = 1.0, code: str = "circle") -> 
 
 
 @kept
-def cosine_head(
-    n: int, k: int, pairs: int, updates: int, code: str = "circle", learning_rate: float = 0.08
-) -> pd.DataFrame:
+def cosine_head(n: int, k: int, pairs: int, updates: int, code: str = "circle") -> pd.DataFrame:
     """Averaging heads with a cosine read-out on mixed sets, exact gradients, temperature 1: :func:`outcomes`."""
     tasks, seeds = mixed_sets(n, k, pairs, seed=k), tuple(range(pairs))
     start = initial_directions(seeds, k, n, code)
-    end, risk = minimise(cosine_risk(tasks, 1.0, code), start, updates, learning_rate, "cosine head")
+    end, risk = minimise(cosine_risk(tasks, 1.0, code), start, updates, SIGNED.learning_rate, "cosine head")
     return outcomes(Run(tasks, replace(SIGNED, code=code), seeds, end[None], risk[-1:]))
 
 
@@ -416,45 +407,40 @@ def fitted_exponent(frame: pd.DataFrame, column: str, least: int = 50, draws: in
 def token_columns(n: int, k: int, pairs: int, updates: int) -> pd.DataFrame:
     """The literal model on all 2^n inputs with and without the token columns trained.
 
-    One row per run: ``trained`` (``positions`` or ``tokens too``), ``seed``, ``recovered`` (arg-max of the position
-    scores), ``closed`` and ``solved``.
+    One row per run: ``trained`` (``positions`` or ``tokens too``), ``recovered`` (arg-max of the position scores) and
+    ``solved``.
     """
     tasks = mixed_sets(n, k, pairs, seed=70)
-    recipe = replace(SIGNED, epochs=1, updates_per_epoch=updates)
     parts = []
     for label, free in (("positions", False), ("tokens too", True)):
-        matrices, risk = train_columns(tasks, recipe, range(pairs), token_columns=free)
+        matrices, risk = train_columns(tasks, updates, token_columns=free)
         found = recovered(soft_attention(matrices[..., 0, 2:], n, 1.0), tasks)
-        closed = share_closed(risk, k, recipe)
-        columns = {"trained": label, "seed": range(pairs), "recovered": found, "closed": closed}
-        parts.append(pd.DataFrame(columns | {"solved": closed >= SOLVED}))
+        solved = share_closed(risk, k) >= SOLVED
+        parts.append(pd.DataFrame({"trained": label, "recovered": found, "solved": solved}))
     return pd.concat(parts, ignore_index=True)
 
 
-def train_columns(
-    tasks: Sequence[Parity], recipe: Recipe, seeds: Sequence[int], token_columns: bool, progress: bool = True
-) -> tuple[Tensor, Tensor]:
+def train_columns(tasks: Sequence[Parity], updates: int, token_columns: bool) -> tuple[Tensor, Tensor]:
     """Train the literal model on all 2^n inputs, with or without the entries a_11 and a_12 of every head.
 
-    One set of bits per seed. The start, loss and optimiser are the recipe's. Returns the matrices at
-    the end, (seeds, heads, 4, 4), and their exact risk, (seeds,).
+    One set of bits per start; loss, temperature and optimiser are those of :data:`SIGNED`. Returns the matrices at
+    the end, (starts, heads, 4, 4), and their exact risk, (starts,).
     """
-    n, k = tasks[0].n, tasks[0].k
-    x = tasks[0].cube()
+    k, x, loss = tasks[0].k, tasks[0].cube(), find_loss(SIGNED.loss)
     labels = torch.stack([task.labels(x) for task in tasks])
-    loss, temperature = find_loss(recipe.loss), recipe.temperature_at(n)
-    start = head_matrices(initial_directions(seeds, k))[..., 0, 0 if token_columns else 2 :]  # a head's first row
+    heads = head_matrices(initial_directions(range(len(tasks)), k))
+    start = heads[..., 0, 0 if token_columns else 2 :]  # a head's first row
 
     def matrices(row: Tensor) -> Tensor:
         return pad(row.unsqueeze(-2), (4 - row.shape[-1], 0, 0, 3))
 
-    predict = torch.func.vmap(lambda a: literal_prediction(x, a, k, temperature, recipe.smoothing))
+    def risk(row: Tensor) -> Tensor:
+        return loss(labels, predict(matrices(row))).mean(-1)
+
+    predict = torch.func.vmap(lambda a: literal_prediction(x, a, k, SIGNED.temperature, SIGNED.smoothing))
     label = "token columns" if token_columns else "position columns"
-    end, risk = minimise(
-        lambda row: loss(labels, predict(matrices(row))).mean(-1),
-        start, recipe.updates, recipe.learning_rate, label, progress,
-    )  # fmt: skip
-    return matrices(end), risk[-1]
+    end, history = minimise(risk, start, updates, SIGNED.learning_rate, label)
+    return matrices(end), history[-1]
 
 
 # Soft heads, read with hard attention (Proposition 21)

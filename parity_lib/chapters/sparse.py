@@ -35,8 +35,6 @@ RIDGE = 1e-6  # of the least squares: features that no input excites yet stay ha
 
 def target(name: str, task: Parity, x: Tensor) -> Tensor:
     """The function ``name`` of the bits of ``task``, with mean 0 and variance 1 over the inputs, (inputs,)."""
-    if name not in FUNCTIONS:
-        raise ValueError(f"unknown function {name!r}; known: {', '.join(FUNCTIONS)}")
     values = FUNCTIONS[name](x[:, list(task.indices)])
     centred = values - values.mean()
     return centred / centred.square().mean().sqrt()
@@ -52,11 +50,9 @@ def features(read: Tensor, readout: str) -> Tensor:
     if readout == "sum":
         knots = torch.arange(2 * heads + 1, dtype=read.dtype) / 2
         return (1 - 2 * (read.sum(-1, keepdim=True) - knots).abs()).relu()
-    if readout == "products":
-        signs = 1 - 2 * read
-        subsets = [list(s) for size in range(heads + 1) for s in combinations(range(heads), size)]
-        return torch.stack([signs[..., s].prod(-1) for s in subsets], dim=-1)
-    raise ValueError(f"readout must be one of {', '.join(READOUTS)}, got {readout!r}")
+    signs = 1 - 2 * read
+    subsets = [list(s) for size in range(heads + 1) for s in combinations(range(heads), size)]
+    return torch.stack([signs[..., s].prod(-1) for s in subsets], dim=-1)
 
 
 def unexplained(attention: Tensor, x: Tensor, targets: Tensor, readout: str) -> Tensor:
@@ -64,8 +60,7 @@ def unexplained(attention: Tensor, x: Tensor, targets: Tensor, readout: str) -> 
     phi = features((attention @ x.T).transpose(1, 2), readout)  # (rows, inputs, features)
     gram = phi.transpose(1, 2) @ phi / len(x)
     moments = (phi.transpose(1, 2) @ targets.unsqueeze(-1)) / len(x)
-    ridge = RIDGE * torch.eye(gram.shape[-1], dtype=gram.dtype)
-    weights = torch.linalg.solve(gram + ridge, moments)
+    weights = torch.linalg.solve(gram + RIDGE * torch.eye(gram.shape[-1], dtype=gram.dtype), moments)
     return targets.square().mean(-1) - (moments * weights).sum((-1, -2))
 
 
@@ -86,15 +81,15 @@ def other_functions(n: int, pairs: int, updates: int) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def train_sparse(
-    name: str, tasks: Sequence[Parity], readout: str, updates: int, learning_rate: float = 0.1, progress: bool = True
-) -> tuple[Tensor, Tensor]:
+def train_sparse(name: str, tasks: Sequence[Parity], readout: str, updates: int) -> tuple[Tensor, Tensor]:
     """Adam on the unexplained variance, one set of bits per start: attention (rows, k, n), share left (rows,)."""
     n, k = tasks[0].n, tasks[0].k
     x = tasks[0].cube()
     targets = torch.stack([target(name, task, x) for task in tasks])
-    directions, history = minimise(
-        lambda a: unexplained(soft_attention(a, n, 1.0), x, targets, readout),
-        initial_directions(range(len(tasks)), k), updates, learning_rate, f"{name}, {readout}", progress,
-    )  # fmt: skip
+
+    def left(directions: Tensor) -> Tensor:
+        return unexplained(soft_attention(directions, n, 1.0), x, targets, readout)
+
+    start = initial_directions(range(len(tasks)), k)
+    directions, history = minimise(left, start, updates, 0.1, f"{name}, {readout}")
     return soft_attention(directions, n, 1.0), history[-1]

@@ -35,10 +35,10 @@ def overview(rows: pd.DataFrame) -> Figure:
     for verdict in verdicts:
         for column, kind in enumerate(kinds):
             ours = sorted(rows.loc[(rows["as_stated"] == verdict) & (rows["kind"] == kind), "ours"])
-            places = [(column + step * (i % across) - 0.35, top + 0.3 * (i // across)) for i in range(len(ours))]
-            for (x, y), own in zip(places, ours, strict=True):
-                ax.scatter(x, y, s=size - 35 * own, color=PAPER if own else VERDICTS[verdict],
-                           ec=VERDICTS[verdict] if own else PAPER, lw=1.6 if own else 1)  # fmt: skip
+            for i, own in enumerate(ours):
+                fill, edge = (PAPER, VERDICTS[verdict]) if own else (VERDICTS[verdict], PAPER)
+                ax.scatter(column + step * (i % across) - 0.35, top + 0.3 * (i // across), s=size - 35 * own,
+                           color=fill, ec=edge, lw=1.6 if own else 1)  # fmt: skip
         count = (papers["as_stated"] == verdict).sum()
         ticks[top + 0.15 * (tall[verdict] - 1)] = f"{count}  {WORDS[verdict][int(count != 1)]}"
         top += 0.3 * tall[verdict] + 0.3

@@ -51,16 +51,14 @@ def by_distance(frame: pd.DataFrame) -> Figure:
 @style.drawing
 def soft_and_hard(frame: pd.DataFrame) -> Figure:
     """Soft solutions of Proposition 21, each a dot: the best attention that its weakest bit gets."""
-    palette = {"arg-max is B": style.SIGNAL, "arg-max is not B": style.BLIND}
-    read = frame["recovered"].map(dict(zip((True, False), palette, strict=True)))
     kinds = [kind for kind in KINDS if kind in set(frame["kind"])]
     fig, (ax,) = style.panels(1, 3.1, width=6.2)
-    for name, part in frame.assign(read=read).groupby("read"):  # those that are misread on top
-        right = name == "arg-max is B"
-        sns.stripplot(part, x="kind", y="weakest", order=kinds, color=palette[name], size=3 if right else 4.5,
-                      alpha=0.6 if right else 1, jitter=0.32, zorder=1 if right else 2, ax=ax)  # fmt: skip
+    right = {"color": style.SIGNAL, "size": 3, "alpha": 0.6, "zorder": 1}
+    wrong = {"color": style.BLIND, "size": 4.5, "zorder": 2}
+    for read, part in reversed([*frame.groupby("recovered")]):  # those that are misread on top
+        sns.stripplot(part, x="kind", y="weakest", order=kinds, jitter=0.32, ax=ax, **(right if read else wrong))
     ax.set_xticks(range(len(kinds)), [style.short_lines(KINDS[kind], 10) for kind in kinds])
-    style.colour_words(ax, palette)
+    style.colour_words(ax, {"arg-max is B": style.SIGNAL, "arg-max is not B": style.BLIND})
     style.rule(ax, 0.5, colour=style.STATED)
     ax.set(xlabel="neighbours in B", ylabel="best attention on\nthe weakest bit", ylim=(0, 1.03))
     apart, around = (frame[frame["kind"] == kind] for kind in ("apart", "around"))
@@ -164,7 +162,7 @@ def ladder(frame: pd.DataFrame, steps: Mapping[str, str]) -> Figure:
     """Committed success of every step of the ladder of repairs, all k together, without and with neighbours."""
     palette = {"no neighbours": style.SIGNAL, "neighbours": style.BLIND}
     fig, (ax,) = style.panels(1, 0.36 * len(steps) + 1.2, keep=True)
-    named = frame.assign(series=frame["neighbours"].map(dict(zip((False, True), palette, strict=True))))
+    named = frame.assign(series=frame["neighbours"].map({False: "no neighbours", True: "neighbours"}))
     style.rate_rows(named, "committed", "step", steps, "series", palette, ax)
     holds = style.share(frame, step="sampled") > 0.95 and style.share(frame, step="signed", neighbours=True) < 0.3
     return style.finding(fig, holds, "Neighbours are what averaging heads cannot tell apart", "What each change buys")
@@ -174,9 +172,9 @@ def ladder(frame: pd.DataFrame, steps: Mapping[str, str]) -> Figure:
 def functions(frame: pd.DataFrame) -> Figure:
     """Share of runs that learn each function of three bits, by what the fitted read-out may combine."""
     fig, (ax,) = style.panels(1, 2.7, width=style.COLUMN + 1.4, keep=True)
-    named = frame.assign(series="read-out of " + frame["readout"])
-    palette = dict(zip(named["series"].unique(), (style.STATED, style.SIGNAL), strict=False))
+    palette = {"read-out of sum": style.STATED, "read-out of products": style.SIGNAL}
     rows = {name: name for name in frame["function"].unique()}
+    named = frame.assign(series="read-out of " + frame["readout"])
     style.rate_rows(named, "learned", "function", rows, "series", palette, ax)
     by_sum = [style.share(frame, "learned", function=name, readout="sum") for name in ("AND", "majority", "polynomial")]
     holds = min(by_sum[:2]) > 0.7 > 0.3 > by_sum[2]

@@ -11,13 +11,16 @@ import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from IPython import get_ipython
+from IPython.core.pylabtools import select_figure_formats
+from IPython.display import HTML
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import to_hex
@@ -29,9 +32,6 @@ from scipy.optimize import isotonic_regression
 from ..evidence import rate
 from .palette import *
 from .seen import headline, seen
-
-if TYPE_CHECKING:
-    from IPython.display import HTML
 
 COLUMN, FULL, NARROW = 4.6, 7.6, 3.7  #: Widths in inches: one panel, the whole column of text, and a phone.
 DECADES = 2.3  #: Logarithmic axes that span fewer have ticks at 1, 2, 5, 10, ..., written out.
@@ -64,11 +64,6 @@ _redraw: WeakKeyDictionary[Figure, Callable[[], Figure]] = WeakKeyDictionary()
 def use_style() -> None:
     """The book's theme for every figure that follows; in a notebook, figures become SVG."""
     sns.set_theme(style="whitegrid", context="paper", palette=SERIES, rc=THEME)
-    try:
-        from IPython import get_ipython
-        from IPython.core.pylabtools import select_figure_formats
-    except ImportError:  # no notebook
-        return
     if (shell := get_ipython()) is not None:
         select_figure_formats(shell, [])
         shell.display_formatter.mimebundle_formatter.for_type(Figure, bundle)
@@ -386,19 +381,15 @@ def ticks_at(axis: Axis, values: Iterable[float]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def boxed(title: str, frame: pd.DataFrame, note: str) -> "HTML":
+def boxed(title: str, frame: pd.DataFrame, note: str) -> HTML:
     """A table in a box of the page, with what follows from it."""
-    from IPython.display import HTML
-
     table = frame.to_html(index=False, border=0, classes="table")
     table = f'<div style="overflow-x: auto; font-size: 0.85em">{table}</div>'  # on a phone it scrolls, not the page
     inside = f'<p class="admonition-title">{escape(title)}</p>{table}<p>{escape(note)}</p>'
     return HTML(f'<div class="admonition important">{inside}</div>')
 
 
-def folded(title: str, frame: pd.DataFrame) -> "HTML":
+def folded(title: str, frame: pd.DataFrame) -> HTML:
     """A table behind its title, to be opened by a reader who wants to look something up."""
-    from IPython.display import HTML
-
     table = frame.to_html(index=False, border=0, classes="table", float_format=written, na_rep="–")
     return HTML(f'<details class="folded-table"><summary>{escape(title)}</summary>{table}</details>')

@@ -10,7 +10,7 @@ from parity_lib import FFNN1, EnumeratedRisk, Parity, zigzag
 from parity_lib.chapters import efficiency as chapter
 from parity_lib.chapters.efficiency import PLAIN, PRODUCT, ZIGZAG
 from parity_lib.chapters.networks import uniform_start
-from parity_lib.chapters.networks_reference import read_weights
+from parity_lib.chapters.networks_reference import predictions, read_weights
 from parity_lib.losses import find_loss
 from parity_lib.training import initial_directions
 
@@ -114,11 +114,10 @@ def test_a_missing_edge_gives_the_stated_risk_and_never_less_than_one(scale):
 
 
 def test_an_edge_that_is_taken_away_has_no_weight_left():
-    theta = torch.from_numpy(uniform_start(6, 4, [0, 1]))
-    cut = chapter.without_edge(theta, 6, 4, 2)
-    beta = cut[:, :24].reshape(2, 4, 6)
-    assert (beta[:, :, 1] == 0).all() and torch.equal(beta[:, :, 2], theta[:, :24].reshape(2, 4, 6)[:, :, 2])
-    assert torch.equal(cut[:, 24:], theta[:, 24:])
+    theta, x = torch.from_numpy(uniform_start(6, 4, [0, 1])), Parity(6, (1,)).cube()
+    cut = theta.clone()
+    cut[:, :24].view(2, 4, 6)[:, :, 0] = 0
+    assert torch.equal(chapter.without_edge(theta, x, 4), predictions(cut, 1 - 2 * x.T, 4))
 
 
 def test_training_without_an_edge_brings_the_risk_to_one_from_above():

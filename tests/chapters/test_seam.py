@@ -35,7 +35,7 @@ def networks() -> list[np.ndarray]:
     entrants = [plain_entrant(tasks, 5, seeds, [0.03]), *(tied_entrant(tasks, tie, seeds, [0.05]) for tie in TIES)]
     for entrant in entrants:
         stack = Stack(entrant.start)
-        entrant.advance(stack, rows, x)
+        entrant.advance(stack, x)
         found += [stack.theta, entrant.accuracy(entrant.start.astype(np.float32), rows, x[0])]
     frame = train_on_fixed(drawn_heads("token", 2, 6, seeds), tasks, seeds, 10, 32, [0.02], neurons=4)
     return [*found, frame.to_numpy(dtype=float)]

@@ -1,4 +1,4 @@
-"""What breaks from outside: kills at any moment, a full disk, a folder that cannot be written, no kernel, two at once.
+"""What breaks from outside: kills at any moment, a full disk, a folder that cannot be written, no kernel.
 
 The long version, with twenty kills: ``PARITY_KILLS=20 pytest tests/build/test_faults.py -k kills -s``.
 """
@@ -138,14 +138,3 @@ def test_a_missing_kernel_is_one_sentence(checkout: Checkout) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("beta: FileNotFoundError: ") and "/nowhere/python" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-
-
-def test_of_two_builds_at_once_one_is_refused_and_the_other_is_sound(built: Checkout) -> None:
-    sound = built.results()
-    built.write("parity_lib/figures/colours.py", 'BLUE = "navy"\n')
-    builds = [built.start("book"), built.start("book")]
-    said = [build.communicate()[1] for build in builds]
-    assert sorted(build.returncode for build in builds) == [0, 1]
-    assert sorted(said) == ["", "another build of profile 'book' is running\n"]
-    assert built.results() == sound
-    assert_nothing_is_half_written(built.root / "build/book")

@@ -1,6 +1,7 @@
 """The exact risk against enumeration, the literal model, closed forms and finite differences."""
 
 import math
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -59,6 +60,7 @@ def test_the_series_of_the_hinge_is_exact_to_1e_5_in_value_and_mostly_to_2e_3_in
     assert max(gradient for _, gradient in found) < 0.1
 
 
+@cache
 def kinks(label: int, k: int, smoothing: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Where on a period the hinge of ``label`` has its kinks, and how far its slope jumps there."""
     u = torch.linspace(-(k + 1) / 2, (k + 1) / 2, 2**18, dtype=torch.float64)

@@ -96,7 +96,10 @@ def _dense_back(slope, x, weight_slope, bias_slope):
 @compiled
 def _add(more, to):
     """One matrix added to another, in place."""
-    to += more
+    rows, columns = to.shape
+    for r in range(rows):
+        for c in range(columns):
+            to[r, c] += more[r, c]
 
 
 @compiled

@@ -277,7 +277,7 @@ def two_sides(encoder: Encoder, row: np.ndarray, perturbations: int) -> dict[str
     noise[:, : encoder.positions] = 0
     outputs = np.stack([predictions(encoder, weights, encoder.inputs()) for weights in (row, *(row + noise))])
     tables = torch.from_numpy(1 - 2 * outputs.astype(np.float64))
-    before, *after = average_sensitivity(tables).numpy()
+    before, *after = (float(average_sensitivity(table)) for table in tables)
     left = (tables[0] - tables[1:]).square().mean(1).numpy()
     right = (np.sqrt(before) - np.sqrt(after)) ** 2 / encoder.n
     return {"left": left, "right": right, "sensitivity": before, "after": np.array(after)}

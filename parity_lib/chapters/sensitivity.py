@@ -216,7 +216,8 @@ def orbit(n: int, scales: Sequence[float], seeds: Mapping[str, int], perturbatio
             change = np.abs(predictions(encoder, there, encoder.inputs()) - before).max()
             metrics = measured(encoder, there, find_function(name), perturbations)
             found.append({"function": name, "scale": scale, "change": float(change), **metrics})
-    frame = pd.DataFrame(found).eval("product = norm * blowup**2")
+    frame = pd.DataFrame(found)
+    frame["product"] = frame["norm"] * frame["blowup"] ** 2
     return frame[["function", "scale", "change", "norm", "blowup", "product", "sharpness", "least"]]
 
 

@@ -98,7 +98,7 @@ def test_bad_input_gets_one_sentence():
         random_function(21, torch.Generator())
     with pytest.raises(ValueError, match=r"the 2\^n values of a function, got 6"):
         walsh_hadamard(torch.ones(6))
-    with pytest.raises(ValueError, match=r"in 1\.\.20 .* got 0"):
+    with pytest.raises(ValueError, match=r"in 1\.\.20, got 0"):
         average_sensitivity(torch.ones(1))
     with pytest.raises(ValueError, match="unknown function 'MEDIAN'; known: " + re.escape(", ".join(FUNCTIONS))):
         find_function("MEDIAN")

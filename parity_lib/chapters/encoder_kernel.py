@@ -22,11 +22,11 @@ EPSILON = 1e-5
 Layer = namedtuple("Layer", "in_weight in_bias out_weight out_bias gain1 bias1 "
                             "up_weight up_bias down_weight down_bias gain2 bias2")  # fmt: skip
 """The parameters of a layer, or their slopes, as views of a row."""
-Heads1 = namedtuple("Heads1", "skip tokens q k values attention read")
-Heads2 = namedtuple("Heads2", "skip q folded attention seen read")
-"""What the heads of layer 1 and of layer 2 leave: their input, what they read, and what the way back needs."""
-Rest = namedtuple("Rest", "read u normal1 scale1 middle active v normal2 scale2")
-"""What the rest of a layer leaves for it; u and v enter the norms."""
+Heads1 = namedtuple("Heads1", "tokens q k values attention read u")
+Heads2 = namedtuple("Heads2", "skip q folded attention seen read u")
+"""What the heads of layer 1 and of layer 2 leave: what they read, u for the first norm, and for the way back."""
+Rest = namedtuple("Rest", "normal1 scale1 middle active v normal2 scale2")
+"""What the rest of a layer leaves; v enters the second norm."""
 
 
 # What both layers share
@@ -80,7 +80,12 @@ def _affine(normal, gain, bias):
 @compiled
 def _dense(x, weight, bias):
     """x weight^T + bias: (rows, d) to (rows, outputs)."""
-    return np.dot(x, weight.T) + bias
+    out = np.dot(x, weight.T)
+    rows, d = out.shape
+    for r in range(rows):
+        for c in range(d):
+            out[r, c] += bias[c]
+    return out
 
 
 @compiled
@@ -127,10 +132,8 @@ def _rows(whole, which, h):
 
 
 @compiled
-def _rest(skip, read, layer):
-    """A layer after its heads: out map, skip connection, first norm, feed-forward part, second norm without gain."""
-    u = _dense(read, layer.out_weight, layer.out_bias)
-    _add(skip, u)
+def _rest(u, layer):
+    """A layer after its heads: first norm, feed-forward part, second norm without gain and bias."""
     normal1, scale1 = _normalise(u)
     middle = _affine(normal1, layer.gain1, layer.bias1)
     active = _dense(middle, layer.up_weight, layer.up_bias)
@@ -141,11 +144,11 @@ def _rest(skip, read, layer):
     v = _dense(active, layer.down_weight, layer.down_bias)
     _add(middle, v)
     normal2, scale2 = _normalise(v)
-    return Rest(read, u, normal1, scale1, middle, active, v, normal2, scale2)
+    return Rest(normal1, scale1, middle, active, v, normal2, scale2)
 
 
 @compiled
-def _rest_back(slope, rest, layer, slopes):
+def _rest_back(slope, read, rest, layer, slopes):
     """From the slope of v to that of the skip connection, in place, and of what was read; parameters' are added."""
     _dense_back(slope, rest.active, slopes.down_weight, slopes.down_bias)
     inner = np.dot(slope, layer.down_weight)
@@ -157,7 +160,7 @@ def _rest_back(slope, rest, layer, slopes):
     _dense_back(inner, rest.middle, slopes.up_weight, slopes.up_bias)
     _add(np.dot(inner, layer.up_weight), slope)
     _normalise_back(slope, layer.gain1, rest.normal1, rest.scale1, slopes.gain1, slopes.bias1)
-    _dense_back(slope, rest.read, slopes.out_weight, slopes.out_bias)
+    _dense_back(slope, read, slopes.out_weight, slopes.out_bias)
     return np.dot(slope, layer.out_weight)
 
 
@@ -178,12 +181,12 @@ def _first_heads(position, token, layer, codes):
     k = np.dot(tokens, layer.in_weight[d : 2 * d].T)  # the softmax does not see a bias of the keys
     values = _dense(tokens, layer.in_weight[2 * d :], layer.in_bias[2 * d :])
     attention, read = _first_attention(values, _scores(q, k, codes), codes)
-    skip = np.empty_like(read)
+    u = _dense(read, layer.out_weight, layer.out_bias)
     for b in range(len(codes)):
         for i in range(n):
             for c in range(d):
-                skip[b * n + i, c] = tokens[codes[b, i], c]
-    return Heads1(skip, tokens, q, k, values, attention, read)
+                u[b * n + i, c] += tokens[codes[b, i], c]
+    return Heads1(tokens, q, k, values, attention, read, u)
 
 
 @compiled
@@ -347,7 +350,9 @@ def _second_heads(normal, one, two, n):
                     seen[h, b, c] += weight * normal[b * n + j, c]
         full = _affine(seen[h], one.gain2, one.bias2)
         _put(_dense(full, _rows(two.in_weight, 2, h), _rows(two.in_bias, 2, h)), h, read)
-    return Heads2(skip, q, folded, attention, seen, read)
+    u = _dense(read, two.out_weight, two.out_bias)
+    _add(skip, u)
+    return Heads2(skip, q, folded, attention, seen, read, u)
 
 
 @compiled
@@ -435,16 +440,16 @@ def _pass(row, places, d, codes, y, slopes):
     dtype, output = row.dtype.type, np.empty(batch, row.dtype)
     position, token, one, two, read_weight, read_bias = _parameters(row, places, d)
     heads1 = _first_heads(position, token, one, codes)
-    rest1 = _rest(heads1.skip, heads1.read, one)
+    rest1 = _rest(heads1.u, one)
     heads2 = _second_heads(rest1.normal2, one, two, n)
-    rest2 = _rest(heads2.skip, heads2.read, two)
+    rest2 = _rest(heads2.u, two)
     final = _affine(rest2.normal2, two.gain2, two.bias2)
     for b in range(batch):
         total = read_bias[0]
         for c in range(d):
             total += read_weight[c] * final[b, c]
         output[b] = total
-    entering = rest1.u, rest1.v, rest2.u, rest2.v
+    entering = heads1.u, rest1.v, heads2.u, rest2.v
     if not len(slopes):
         return output, entering, dtype(0)
     # and back
@@ -460,11 +465,11 @@ def _pass(row, places, d, codes, y, slopes):
             weight_slope[c] += error * final[b, c]
             slope[b, c] = error * read_weight[c]
     _normalise_back(slope, two.gain2, rest2.normal2, rest2.scale2, two_slopes.gain2, two_slopes.bias2)
-    read_slope = _rest_back(slope, rest2, two, two_slopes)
+    read_slope = _rest_back(slope, heads2.read, rest2, two, two_slopes)
     slope = _second_heads_back(slope, read_slope, heads2, rest1.normal2, one, two, one_slopes, two_slopes)
     nothing = np.zeros(d, row.dtype)  # gain and bias have their slopes already
     _normalise_back(slope, np.ones(d, row.dtype), rest1.normal2, rest1.scale2, nothing, nothing.copy())
-    read_slope = _rest_back(slope, rest1, one, one_slopes)
+    read_slope = _rest_back(slope, heads1.read, rest1, one, one_slopes)
     _first_heads_back(slope, read_slope, heads1, codes, one, one_slopes, position_slope, token_slope)
     return output, entering, loss / batch
 

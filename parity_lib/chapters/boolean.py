@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..checks import known
+from ..checks import known, whole
 from ..task import Parity, binary_digits
 
 MOST_BITS = 20  # 2^20 values are a moment and 8 MB; each further bit doubles both
@@ -108,12 +108,10 @@ def walsh_hadamard(values: Tensor) -> Tensor:
     Entry s belongs to the set S whose members are the binary digits of s, as in :func:`cube`.
     """
     n = _bits_of(values)
-    shape, result = values.shape, values
     for i in range(n):
-        pairs = result.reshape(*shape[:-1], -1, 2, 2**i)
-        zero, one = pairs.unbind(-2)
-        result = torch.stack([zero + one, zero - one], -2)
-    return result.reshape(shape) / 2**n
+        zero, one = values.unflatten(-1, (-1, 2, 2**i)).unbind(-2)
+        values = torch.stack([zero + one, zero - one], -2).flatten(-3)
+    return values / 2**n
 
 
 def fourier_weights(values: Tensor) -> Tensor:
@@ -139,6 +137,4 @@ def _bits_of(values: Tensor) -> int:
 
 
 def _checked(n: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_BITS:
-        raise ValueError(f"n must be a whole number in 1..{MOST_BITS} for all 2^n inputs at once, got {n!r}")
-    return n
+    return whole(n, "n, for all 2^n inputs at once,", 1, MOST_BITS)

@@ -95,11 +95,11 @@ class Encoder:
         """Bits (..., n) as the engine has them, 2 i + bit."""
         return (2 * torch.arange(self.n) + x.long()).to(torch.int32).numpy()
 
-    def inputs(self, generator: torch.Generator | None = None) -> Tensor:
+    def inputs(self) -> Tensor:
         """The inputs behind a loss or a blowup, (inputs, n): all of them, or as many as 14 bits have at random."""
         if self.n <= CUBE_BITS:
             return cube(self.n, torch.float32)
-        generator = generator or torch.Generator().manual_seed(self.n)
+        generator = torch.Generator().manual_seed(self.n)
         return torch.randint(2, (2**CUBE_BITS, self.n), generator=generator, dtype=torch.float32)
 
 
@@ -216,8 +216,8 @@ class Trained:
     """Squared error on each update's batch before it, (updates,): fresh inputs, so no training bias."""
     learned: float
     """Updates until it had learned; infinite if it never did."""
-    frames: np.ndarray
-    """Parameters every ``keep_every`` updates, (frames, numbers); none unless asked for."""
+    frames: list[np.ndarray]
+    """Parameters every ``keep_every`` updates, (numbers,) each; none unless asked for."""
 
 
 def train_encoder(
@@ -232,56 +232,69 @@ def train_encoder(
     start : parameters to start from instead of random ones, (numbers,)
     keep_every : keep a copy of all parameters after each so many updates, a multiple of 50
     """
-    n, d, row_start = encoder.n, encoder.width, encoder.start(seed, settings.position_scale)
-    row = (row_start if start is None else start).clone().numpy()
+    row = (encoder.start(seed, settings.position_scale) if start is None else start.clone()).numpy()
     state = row, np.zeros_like(row), np.zeros_like(row)  # and Adam's means of slopes and of their squares
-    good, lost, losses, frames = None, 0, [], []
+    course, losses, frames = _Course(settings, encoder.n), [], []
     draw, shake = torch.Generator().manual_seed(DATA_SEED + seed), np.random.default_rng(seed)
-    free, learned, ending, done = settings.free_bits or n, math.inf, settings.steps - settings.finish, 0
-    level = settings.noise / 10
-    while done < min(settings.steps, ending + settings.finish):
-        count = min(CHUNK, ending + settings.finish - done)
-        x = _draw(draw, count, settings.batch, n, pool)
-        x[..., free:] = 0
-        left = (ending + settings.finish - np.arange(done, done + count)) / settings.finish
-        rates = settings.learning_rate * np.minimum(1.0, 0.05 + 0.95 * left)
-        noise = _noise(encoder, settings, shake, done, count, level)
-        loss = np.empty(count, np.float32)
-        done = train_steps(*state, done, encoder.codes(x), _values(function, x), rates,
-                           settings.weight_decay, noise, n, d, loss)  # fmt: skip
+    while not course.over:
+        count = min(CHUNK, course.end - course.done)
+        x = _draw(draw, count, settings.batch, encoder.n, pool)
+        x[..., course.free :] = 0
+        noise, loss = _noise(encoder, course, shake, count), np.empty(count, np.float32)
+        train_steps(*state, course.done, encoder.codes(x), _values(function, x), course.rates(count),
+                    settings.weight_decay, noise, encoder.n, encoder.width, loss)  # fmt: skip
+        course.look(count, float(loss.mean()), state)
         losses.append(loss)
-        average = float(loss.mean())
-        if average < settings.bearable:
-            level, good = min(1.02 * level, settings.noise), tuple(part.copy() for part in state)
-        elif average > 4 * settings.bearable:
-            level *= 0.95
-        if free == n and average < LEARNED:
-            learned = min(learned, done)
-        if settings.free_bits and learned == math.inf and average < NEXT_BIT:
-            free, good = min(free + 1, n), tuple(part.copy() for part in state)
-        if (settings.free_bits and learned == math.inf) or settings.bearable:
-            lost = lost + 1 if average > LOST and good else 0
-            if good and lost == PATIENCE:
-                free, level, lost = max(free - 1, settings.free_bits or n), 0.8 * level, 0
-                for part, before in zip(state, good, strict=True):
-                    part[:] = before
-        if learned < math.inf:
-            ending = min(ending, max(done, settings.least - settings.finish))
-        if keep_every and done % keep_every == 0:
+        if keep_every and course.done % keep_every == 0:
             frames.append(row.copy())
-        if learned < math.inf and average < settings.enough:
-            break
     if not np.isfinite(row).all():
         raise FloatingPointError(f"training diverged; try a smaller learning rate than {settings.learning_rate}")
-    if settings.polish and learned < math.inf and average >= settings.enough:
+    if settings.polish and course.learned < math.inf and course.average >= settings.enough:
         few = settings.polish
         last = replace(settings, steps=few, least=few, finish=few, polish=0, free_bits=0, batch=4 * settings.batch,
                        learning_rate=0.3 * settings.learning_rate)  # fmt: skip
-        rest = train_encoder(encoder, function, seed + POLISH_SEED, last, pool=pool, start=torch.from_numpy(row),
-                             keep_every=keep_every)  # fmt: skip
-        row, losses, frames = rest.row, [*losses, rest.loss], [*frames, *rest.frames]
-    kept = np.stack(frames) if frames else np.empty((0, len(row)), row.dtype)
-    return Trained(row, np.concatenate(losses), learned, kept)
+        rest = train_encoder(encoder, function, seed + POLISH_SEED, last, pool=pool, start=torch.from_numpy(row))
+        row, losses = rest.row, [*losses, rest.loss]
+    return Trained(row, np.concatenate(losses), course.learned, frames)
+
+
+class _Course:
+    """Where a run stands, and what it does next: see :class:`Settings`."""
+
+    def __init__(self, settings: Settings, n: int) -> None:
+        self.settings, self.n = settings, n
+        self.done, self.end, self.learned, self.over = 0, settings.steps, math.inf, False
+        self.free, self.noise, self.average = settings.free_bits or n, settings.noise / 10, math.inf
+        self.good: tuple[np.ndarray, ...] = ()
+        self.lost = 0
+
+    def rates(self, count: int) -> np.ndarray:
+        """Learning rates of the next updates."""
+        left = (self.end - np.arange(self.done, self.done + count)) / self.settings.finish
+        return self.settings.learning_rate * np.minimum(1.0, 0.05 + 0.95 * left)
+
+    def look(self, count: int, average: float, state: tuple[np.ndarray, ...]) -> None:
+        """After so many updates with this mean loss; ``state`` may be set back to where it was good."""
+        how = self.settings
+        self.done, self.average = self.done + count, average
+        if average < how.bearable:
+            self.noise, self.good = min(1.02 * self.noise, how.noise), tuple(part.copy() for part in state)
+        elif average > 4 * how.bearable:
+            self.noise *= 0.95
+        if self.free == self.n and average < LEARNED:
+            self.learned = min(self.learned, self.done)
+        growing = how.free_bits and self.learned == math.inf
+        if growing and average < NEXT_BIT:
+            self.free, self.good = min(self.free + 1, self.n), tuple(part.copy() for part in state)
+        if growing or how.bearable:
+            self.lost = self.lost + 1 if average > LOST and self.good else 0
+            if self.lost == PATIENCE:
+                self.free, self.noise, self.lost = max(self.free - 1, how.free_bits or self.n), 0.8 * self.noise, 0
+                for part, before in zip(state, self.good, strict=True):
+                    part[:] = before
+        if self.learned < math.inf:
+            self.end = min(self.end, max(self.done + how.finish, how.least))
+        self.over = self.done >= self.end or (self.learned < math.inf and average < how.enough)
 
 
 def train_encoders(
@@ -292,14 +305,10 @@ def train_encoders(
     chosen = seed_list(seeds)
     if len(functions) != len(chosen):
         raise ValueError(f"give one function per seed, got {len(functions)} and {len(chosen)}")
+    given: Sequence[Tensor | None] = pools or [None] * len(chosen)
     with one_thread_per_process():
-        return [
-            train_encoder(
-                encoder, functions[i], chosen[i], settings, pool=None if pools is None else pools[i],
-                keep_every=keep_every,
-            )
-            for i in track(len(chosen), label, True)
-        ]  # fmt: skip
+        return [train_encoder(encoder, functions[i], chosen[i], settings, pool=given[i], keep_every=keep_every)
+                for i in track(len(chosen), label)]  # fmt: skip
 
 
 def _values(function: Function, x: Tensor) -> np.ndarray:
@@ -312,15 +321,14 @@ def _draw(generator: torch.Generator, steps: int, batch: int, n: int, pool: Tens
     return pool[torch.randint(len(pool), (steps, batch), generator=generator)].float()
 
 
-def _noise(
-    encoder: Encoder, settings: Settings, rng: np.random.Generator, done: int, steps: int, level: float
-) -> np.ndarray:
-    """Noise of the next updates, (steps, numbers), or no rows where there is none; ``level`` if it follows the run."""
+def _noise(encoder: Encoder, course: _Course, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Noise of the next updates, (count, numbers), or no rows where there is none."""
+    settings = course.settings
     if not settings.noise:
         return np.empty((0, encoder.numbers), np.float32)
-    ramp = np.minimum(1, 2 * np.arange(done + 1, done + steps + 1) / settings.steps).astype(np.float32)
-    sizes = np.full(steps, level, np.float32) if settings.bearable else np.float32(settings.noise) * ramp
-    noise = rng.standard_normal((steps, encoder.numbers), np.float32) * sizes[:, None]
+    ramp = np.minimum(1, 2 * np.arange(course.done + 1, course.done + count + 1) / settings.steps).astype(np.float32)
+    sizes = np.full(count, course.noise, np.float32) if settings.bearable else np.float32(settings.noise) * ramp
+    noise = rng.standard_normal((count, encoder.numbers), np.float32) * sizes[:, None]
     noise[:, : encoder.positions] = 0
     return noise
 
@@ -330,8 +338,7 @@ def _noise(
 
 def predictions(encoder: Encoder, row: np.ndarray, x: Tensor) -> np.ndarray:
     """Outputs of a model (numbers,) on inputs (inputs, n): (inputs,)."""
-    parts = [predict(row, part, encoder.n, encoder.width) for part in in_parts(encoder, row, x)]
-    return np.concatenate(parts)
+    return np.concatenate([predict(row, part, encoder.n, encoder.width) for part in in_parts(encoder, row, x)])
 
 
 def in_parts(encoder: Encoder, row: np.ndarray, x: Tensor) -> Iterator[np.ndarray]:

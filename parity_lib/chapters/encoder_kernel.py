@@ -1,25 +1,42 @@
 """One fused pass through one encoder in numba, and back: the fast path of :mod:`parity_lib.chapters.encoder` on a CPU.
 
 Values, gradients and AdamW's update of the model stay in the processor's cache, which a stack of models leaves after
-the first operation. Sums may run in any order. The torch path is the reference; a test holds the two against each
-other. Loops stand where numpy would have one line: numba compiles them in a fraction of the time.
+the first operation. Sums may run in any order. The reference is :mod:`parity_lib.chapters.encoder_reference`; a test
+holds the two against each other. Loops stand where numpy would have one line, since numba compiles them sooner.
 """
 
 # mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
+import math
+from collections import namedtuple
+from functools import cache
+
 import numpy as np
 
 from ..kernels import compiled
+from .encoder_reference import HEADS, shapes
 
-HEADS = 2
 EPSILON = 1e-5
+
+Layer = namedtuple("Layer", "in_weight in_bias out_weight out_bias gain1 bias1 "
+                            "up_weight up_bias down_weight down_bias gain2 bias2")  # fmt: skip
+"""The parameters of a layer, or their slopes, as views of a row."""
+Heads1 = namedtuple("Heads1", "tokens q k values attention read u")
+Heads2 = namedtuple("Heads2", "skip q folded attention seen read u")
+"""What the heads of layer 1 and of layer 2 leave: what they read, u for the first norm, and for the way back."""
+Rest = namedtuple("Rest", "normal1 scale1 middle active v normal2 scale2")
+"""What the rest of a layer leaves; v enters the second norm."""
+
+
+# What both layers share
 
 
 @compiled
-def _normalise(u, normal, scale):
-    """Layer norm without gain and bias: u (rows, d) to ``normal`` (rows, d), and the factor of every row."""
+def _normalise(u):
+    """Layer norm without gain and bias: u (rows, d) to the same, and the factor of every row."""
     rows, d = u.shape
+    normal, scale = np.empty_like(u), np.empty(rows, u.dtype)
     for r in range(rows):
         total = u.dtype.type(0)
         for c in range(d):
@@ -32,6 +49,7 @@ def _normalise(u, normal, scale):
         scale[r] = factor
         for c in range(d):
             normal[r, c] = (u[r, c] - mean) * factor
+    return normal, scale
 
 
 @compiled
@@ -55,121 +73,8 @@ def _normalise_back(slope, gain, normal, scale, gain_slope, bias_slope):
 
 
 @compiled
-def _first_attention(values, weights, codes):
-    """What the heads of layer 1 read, (batch n, d), and their attention, (heads, batch n, n + 1).
-
-    A value is linear in token and position, so values (2n, d) are n of bit 0 and one difference of the bits: the
-    last column of the attention is that on ones. Weights are (heads, 2n, 2n), codes (batch, n) hold 2 i + bit.
-    """
-    batch, n = codes.shape
-    d = values.shape[1]
-    attended = np.empty((batch * n, d), values.dtype)
-    attention = np.empty((HEADS, batch * n, n + 1), values.dtype)
-    for h in range(HEADS):
-        for b in range(batch):
-            for i in range(n):
-                weight, out = weights[h, codes[b, i]], attention[h, b * n + i]
-                total, ones = values.dtype.type(0), values.dtype.type(0)
-                for j in range(n):
-                    value = weight[codes[b, j]]
-                    out[j] = value
-                    total += value
-                    ones += value * (codes[b, j] & 1)
-                out[n] = ones
-                total = 1 / total
-                for j in range(n + 1):
-                    out[j] *= total
-        _put(np.dot(attention[h], _few_values(values, n, h)), h, attended)
-    return attended, attention
-
-
-@compiled
-def _part(whole, h):
-    """The columns of a head, (rows, size), of a matrix (rows, d)."""
-    rows, size = len(whole), whole.shape[1] // HEADS
-    part = np.empty((rows, size), whole.dtype)
-    for r in range(rows):
-        for c in range(size):
-            part[r, c] = whole[r, h * size + c]
-    return part
-
-
-@compiled
-def _put(part, h, whole):
-    """A head's columns back into the matrix."""
-    rows, size = part.shape
-    for r in range(rows):
-        for c in range(size):
-            whole[r, h * size + c] = part[r, c]
-
-
-@compiled
-def _add(more, to):
-    """One matrix added to another, in place."""
-    rows, columns = to.shape
-    for r in range(rows):
-        for c in range(columns):
-            to[r, c] += more[r, c]
-
-
-@compiled
-def _few_values(values, n, h):
-    """Values of bit 0 at every position, and the difference that bit 1 makes: (n + 1, size)."""
-    size = values.shape[1] // HEADS
-    few = np.empty((n + 1, size), values.dtype)
-    for c in range(size):
-        for j in range(n):
-            few[j, c] = values[2 * j, h * size + c]
-        few[n, c] = values[1, h * size + c] - values[0, h * size + c]
-    return few
-
-
-@compiled
-def _first_attention_back(slope, attention, values, codes, values_slope, scores_slope):
-    """From the slope of what was read (batch n, d) to those of values and scores, which are added."""
-    batch, n = codes.shape
-    size = values.shape[1] // HEADS
-    for h in range(HEADS):
-        mine = _part(slope, h)
-        few = _few_values(values, n, h)
-        few_slope = np.dot(attention[h].T, mine)
-        for c in range(size):
-            for j in range(n):
-                values_slope[2 * j, h * size + c] += few_slope[j, c]
-            values_slope[1, h * size + c] += few_slope[n, c]
-            values_slope[0, h * size + c] -= few_slope[n, c]
-        inner = np.dot(mine, few.T)
-        for b in range(batch):
-            for i in range(n):
-                row = b * n + i
-                weight, change, out = attention[h, row], inner[row], scores_slope[h, codes[b, i]]
-                middle = values.dtype.type(0)
-                for j in range(n + 1):
-                    middle += weight[j] * change[j]
-                for j in range(n):
-                    out[codes[b, j]] += weight[j] * (change[j] + (codes[b, j] & 1) * change[n] - middle)
-
-
-@compiled
-def _scores(q, k, codes, weights):
-    """exp of the scaled scores of all 2n queries and keys that occur, shifted as in torch: weights (heads, 2n, 2n)."""
-    batch, n = codes.shape
-    factor = q.dtype.type(1 / np.sqrt(q.shape[1] // HEADS))
-    occurs = np.zeros(2 * n, np.bool_)
-    for b in range(batch):
-        for i in range(n):
-            occurs[codes[b, i]] = True
-    for h in range(HEADS):
-        scores = np.dot(_part(q, h), _part(k, h).T)
-        for a in range(2 * n):
-            if not occurs[a]:
-                continue
-            shift = -np.inf
-            for j in range(n):
-                shift = max(shift, min(scores[a, 2 * j], scores[a, 2 * j + 1]) * factor)
-            for b in range(2 * n):
-                if occurs[b]:
-                    weights[h, a, b] = np.exp(scores[a, b] * factor - q.dtype.type(shift))
+def _affine(normal, gain, bias):
+    return normal * gain + bias
 
 
 @compiled
@@ -194,101 +99,238 @@ def _dense_back(slope, x, weight_slope, bias_slope):
 
 
 @compiled
-def _affine(normal, gain, bias):
-    out = np.empty_like(normal)
-    rows, d = normal.shape
+def _add(more, to):
+    """One matrix added to another, in place."""
+    rows, columns = to.shape
     for r in range(rows):
-        for c in range(d):
-            out[r, c] = normal[r, c] * gain[c] + bias[c]
-    return out
+        for c in range(columns):
+            to[r, c] += more[r, c]
 
 
 @compiled
-def _views(row, n, d):
-    """Position and token embedding of a row, and where its layers begin."""
-    half = d // 2
-    at = n * half
-    position = row[:at].reshape(n, half)
-    token = row[at : at + d].reshape(2, half)
-    return position, token, at + d
+def _part(whole, h):
+    """The columns of a head, (rows, size), of a matrix (rows, d)."""
+    size = whole.shape[1] // HEADS
+    return whole[:, h * size : (h + 1) * size].copy()
 
 
 @compiled
-def _layer(row, at, d):
-    """The twelve parameters of the layer that begins at a place of the row, and where it ends."""
-    s = d * d
-    in_weight = row[at : at + 3 * s].reshape(3 * d, d)
-    at += 3 * s
-    in_bias = row[at : at + 3 * d]
-    at += 3 * d
-    out_weight = row[at : at + s].reshape(d, d)
-    at += s
-    out_bias, gain1, bias1 = row[at : at + d], row[at + d : at + 2 * d], row[at + 2 * d : at + 3 * d]
-    at += 3 * d
-    up_weight = row[at : at + s].reshape(d, d)
-    up_bias = row[at + s : at + s + d]
-    at += s + d
-    down_weight = row[at : at + s].reshape(d, d)
-    down_bias = row[at + s : at + s + d]
-    at += s + d
-    gain2, bias2 = row[at : at + d], row[at + d : at + 2 * d]
-    return (in_weight, in_bias, out_weight, out_bias, gain1, bias1, up_weight, up_bias, down_weight, down_bias,
-            gain2, bias2, at + 2 * d)  # fmt: skip
+def _put(part, h, whole):
+    """A head's columns back into the matrix."""
+    rows, size = part.shape
+    for r in range(rows):
+        for c in range(size):
+            whole[r, h * size + c] = part[r, c]
 
 
 @compiled
-def _rest(u, gain1, bias1, up_weight, up_bias, down_weight, down_bias):
-    """Both norms and the feed-forward part of a layer from u (rows, d), the first norm's input."""
-    rows = len(u)
-    normal1, scale1 = np.empty_like(u), np.empty(rows, u.dtype)
-    _normalise(u, normal1, scale1)
-    middle = _affine(normal1, gain1, bias1)
-    active = _dense(middle, up_weight, up_bias)
-    d = u.shape[1]
+def _rows(whole, which, h):
+    """A head's rows of the weight or bias of queries (0), keys (1) or values (2)."""
+    size = len(whole) // (3 * HEADS)
+    at = (which * HEADS + h) * size
+    return whole[at : at + size]
+
+
+@compiled
+def _rest(u, layer):
+    """A layer after its heads: first norm, feed-forward part, second norm without gain and bias."""
+    normal1, scale1 = _normalise(u)
+    middle = _affine(normal1, layer.gain1, layer.bias1)
+    active = _dense(middle, layer.up_weight, layer.up_bias)
+    rows, d = u.shape
     for r in range(rows):
         for c in range(d):
             active[r, c] = max(active[r, c], u.dtype.type(0))
-    v = _dense(active, down_weight, down_bias)
+    v = _dense(active, layer.down_weight, layer.down_bias)
     _add(middle, v)
-    normal2, scale2 = np.empty_like(u), np.empty(rows, u.dtype)
-    _normalise(v, normal2, scale2)
-    return normal1, scale1, middle, active, normal2, scale2, v
+    normal2, scale2 = _normalise(v)
+    return Rest(normal1, scale1, middle, active, v, normal2, scale2)
 
 
 @compiled
-def _rest_back(slope, kept, layer, out):
-    """From the slope after the second norm's gain and bias to that of u, in place; parameters' slopes are added."""
-    normal1, scale1, middle, active, normal2, scale2, _ = kept
-    _normalise_back(slope, layer[10], normal2, scale2, out[10], out[11])
-    _dense_back(slope, active, out[8], out[9])
-    inner = np.dot(slope, layer[8])
+def _rest_back(slope, read, rest, layer, slopes):
+    """From the slope of v to that of the skip connection, in place, and of what was read; parameters' are added."""
+    _dense_back(slope, rest.active, slopes.down_weight, slopes.down_bias)
+    inner = np.dot(slope, layer.down_weight)
     rows, d = inner.shape
     for r in range(rows):
         for c in range(d):
-            if active[r, c] <= 0:
+            if rest.active[r, c] <= 0:
                 inner[r, c] = 0
-    _dense_back(inner, middle, out[6], out[7])
-    _add(np.dot(inner, layer[6]), slope)
-    _normalise_back(slope, layer[4], normal1, scale1, out[4], out[5])
+    _dense_back(inner, rest.middle, slopes.up_weight, slopes.up_bias)
+    _add(np.dot(inner, layer.up_weight), slope)
+    _normalise_back(slope, layer.gain1, rest.normal1, rest.scale1, slopes.gain1, slopes.bias1)
+    _dense_back(slope, read, slopes.out_weight, slopes.out_bias)
+    return np.dot(slope, layer.out_weight)
+
+
+# Layer 1
 
 
 @compiled
-def _second_attention(normal, gain, bias, last, in_weight, in_bias, n):
-    """Layer 2's heads at the last position, keys and values folded: what they read before W_v, and after it."""
-    batch, d = last.shape
-    size = d // HEADS
-    dtype = normal.dtype.type
-    q = _dense(last, in_weight[:d], in_bias[:d])
+def _first_heads(position, token, layer, codes):
+    """What the heads of layer 1 read: every query, key and value is that of one of the 2n tokens."""
+    n, half = position.shape
+    d = 2 * half
+    tokens = np.empty((2 * n, d), position.dtype)
+    for r in range(2 * n):
+        for c in range(half):
+            tokens[r, c] = token[r % 2, c]
+            tokens[r, half + c] = position[r // 2, c]
+    q = _dense(tokens, layer.in_weight[:d], layer.in_bias[:d])
+    k = np.dot(tokens, layer.in_weight[d : 2 * d].T)  # the softmax does not see a bias of the keys
+    values = _dense(tokens, layer.in_weight[2 * d :], layer.in_bias[2 * d :])
+    attention, read = _first_attention(values, _scores(q, k, codes), codes)
+    u = _dense(read, layer.out_weight, layer.out_bias)
+    for b in range(len(codes)):
+        for i in range(n):
+            for c in range(d):
+                u[b * n + i, c] += tokens[codes[b, i], c]
+    return Heads1(tokens, q, k, values, attention, read, u)
+
+
+@compiled
+def _scores(q, k, codes):
+    """exp of the scaled scores of all 2n queries and keys that occur, shifted as in torch: (heads, 2n, 2n)."""
+    many = len(q)
+    factor = q.dtype.type(1 / np.sqrt(q.shape[1] // HEADS))
+    weights = np.empty((HEADS, many, many), q.dtype)
+    occurs = np.zeros(many, np.bool_)
+    for code in codes.flat:
+        occurs[code] = True
+    for h in range(HEADS):
+        scores = np.dot(_part(q, h), _part(k, h).T)
+        for a in range(many):
+            if not occurs[a]:
+                continue
+            shift = -np.inf
+            for j in range(0, many, 2):
+                shift = max(shift, min(scores[a, j], scores[a, j + 1]) * factor)
+            for b in range(many):
+                if occurs[b]:
+                    weights[h, a, b] = np.exp(scores[a, b] * factor - q.dtype.type(shift))
+    return weights
+
+
+@compiled
+def _first_attention(values, weights, codes):
+    """The attention of layer 1, (heads, batch n, n + 1), and what its heads read, (batch n, d).
+
+    A value is linear in token and position, so values (2n, d) are n of bit 0 and one difference of the bits: the
+    last column of the attention is that on ones. Weights are (heads, 2n, 2n), codes (batch, n) hold 2 i + bit.
+    """
+    batch, n = codes.shape
+    attended = np.empty((batch * n, values.shape[1]), values.dtype)
+    attention = np.empty((HEADS, batch * n, n + 1), values.dtype)
+    for h in range(HEADS):
+        for b in range(batch):
+            for i in range(n):
+                weight, out = weights[h, codes[b, i]], attention[h, b * n + i]
+                total, ones = values.dtype.type(0), values.dtype.type(0)
+                for j in range(n):
+                    value = weight[codes[b, j]]
+                    out[j] = value
+                    total += value
+                    ones += value * (codes[b, j] & 1)
+                out[n] = ones
+                total = 1 / total
+                for j in range(n + 1):
+                    out[j] *= total
+        _put(np.dot(attention[h], _few_values(values, h)), h, attended)
+    return attention, attended
+
+
+@compiled
+def _few_values(values, h):
+    """Values of bit 0 at every position, and the difference that bit 1 makes: (n + 1, size)."""
+    n, mine = len(values) // 2, _part(values, h)
+    few = np.empty((n + 1, mine.shape[1]), values.dtype)
+    for c in range(mine.shape[1]):
+        for j in range(n):
+            few[j, c] = mine[2 * j, c]
+        few[n, c] = mine[1, c] - mine[0, c]
+    return few
+
+
+@compiled
+def _first_heads_back(skip_slope, read_slope, heads, codes, layer, slopes, position_slope, token_slope):
+    """From the slopes of the heads' input and of what they read (batch n, d): adds those of the parameters."""
+    n, half = position_slope.shape
+    d, factor = 2 * half, skip_slope.dtype.type(1 / np.sqrt(2 * half // HEADS))
+    tokens_slope = np.zeros_like(heads.tokens)
+    for b in range(len(codes)):
+        for i in range(n):
+            for c in range(d):
+                tokens_slope[codes[b, i], c] += skip_slope[b * n + i, c]
+    values_slope, scores_slope = _first_attention_back(read_slope, heads.attention, heads.values, codes)
+    _dense_back(values_slope, heads.tokens, slopes.in_weight[2 * d :], slopes.in_bias[2 * d :])
+    _add(np.dot(values_slope, layer.in_weight[2 * d :]), tokens_slope)
+    q_slope, k_slope = np.empty_like(heads.q), np.empty_like(heads.k)
+    for h in range(HEADS):
+        _put(np.dot(scores_slope[h], _part(heads.k, h)), h, q_slope)
+        _put(np.dot(scores_slope[h].T, _part(heads.q, h)), h, k_slope)
+    for r in range(len(q_slope)):
+        for c in range(d):
+            q_slope[r, c] *= factor
+            k_slope[r, c] *= factor
+    _dense_back(q_slope, heads.tokens, slopes.in_weight[:d], slopes.in_bias[:d])
+    _add(np.dot(k_slope.T, heads.tokens), slopes.in_weight[d : 2 * d])
+    _add(np.dot(q_slope, layer.in_weight[:d]), tokens_slope)
+    _add(np.dot(k_slope, layer.in_weight[d : 2 * d]), tokens_slope)
+    for r in range(2 * n):
+        for c in range(half):
+            token_slope[r % 2, c] += tokens_slope[r, c]
+            position_slope[r // 2, c] += tokens_slope[r, half + c]
+
+
+@compiled
+def _first_attention_back(slope, attention, values, codes):
+    """From the slope of what was read (batch n, d) to those of values and scores."""
+    batch, n = codes.shape
+    size = values.shape[1] // HEADS
+    values_slope, scores_slope = np.zeros_like(values), np.zeros((HEADS, 2 * n, 2 * n), values.dtype)
+    for h in range(HEADS):
+        mine = _part(slope, h)
+        few = _few_values(values, h)
+        few_slope = np.dot(attention[h].T, mine)
+        for c in range(size):
+            for j in range(n):
+                values_slope[2 * j, h * size + c] += few_slope[j, c]
+            values_slope[1, h * size + c] += few_slope[n, c]
+            values_slope[0, h * size + c] -= few_slope[n, c]
+        inner = np.dot(mine, few.T)
+        for b in range(batch):
+            for i in range(n):
+                row = b * n + i
+                weight, change, out = attention[h, row], inner[row], scores_slope[h, codes[b, i]]
+                middle = values.dtype.type(0)
+                for j in range(n + 1):
+                    middle += weight[j] * change[j]
+                for j in range(n):
+                    out[codes[b, j]] += weight[j] * (change[j] + (codes[b, j] & 1) * change[n] - middle)
+    return values_slope, scores_slope
+
+
+# Layer 2, whose heads are asked at the last position alone
+
+
+@compiled
+def _second_heads(normal, one, two, n):
+    """What the heads of layer 2 read: keys and values are folded into the query and into what was read."""
+    d = normal.shape[1]
+    batch, dtype = len(normal) // n, normal.dtype.type
+    skip = _affine(normal[n - 1 :: n].copy(), one.gain2, one.bias2)
+    q = _dense(skip, two.in_weight[:d], two.in_bias[:d])
     attention = np.empty((batch, HEADS, n), normal.dtype)
     folded = np.empty((HEADS, batch, d), normal.dtype)
-    read = np.zeros((HEADS, batch, d), normal.dtype)
-    value = np.empty((batch, d), normal.dtype)
-    factor = dtype(1 / np.sqrt(size))
+    seen = np.zeros((HEADS, batch, d), normal.dtype)
+    read = np.empty((batch, d), normal.dtype)
+    factor = dtype(1 / np.sqrt(d // HEADS))
     for h in range(HEADS):
-        plain = np.dot(_part(q, h), in_weight[d + h * size : d + (h + 1) * size])
+        plain = np.dot(_part(q, h), _rows(two.in_weight, 1, h))
         for b in range(batch):
             for c in range(d):
-                folded[h, b, c] = plain[b, c] * gain[c] * factor
+                folded[h, b, c] = plain[b, c] * one.gain2[c] * factor
             top = dtype(-np.inf)
             for j in range(n):
                 score = dtype(0)
@@ -305,210 +347,148 @@ def _second_attention(normal, gain, bias, last, in_weight, in_bias, n):
                 weight = attention[b, h, j] / total
                 attention[b, h, j] = weight
                 for c in range(d):
-                    read[h, b, c] += weight * normal[b * n + j, c]
-        full = _affine(read[h], gain, bias)
-        _put(np.dot(full, in_weight[2 * d + h * size : 2 * d + (h + 1) * size].T), h, value)
-    for b in range(batch):
-        for c in range(d):
-            value[b, c] += in_bias[2 * d + c]
-    return q, attention, folded, read, value
+                    seen[h, b, c] += weight * normal[b * n + j, c]
+        full = _affine(seen[h], one.gain2, one.bias2)
+        _put(_dense(full, _rows(two.in_weight, 2, h), _rows(two.in_bias, 2, h)), h, read)
+    u = _dense(read, two.out_weight, two.out_bias)
+    _add(skip, u)
+    return Heads2(skip, q, folded, attention, seen, read, u)
 
 
 @compiled
-def _largest(u, places, out):
-    """Largest 1/std over the places of each input, the unbiased std without epsilon."""
-    d = u.shape[1]
-    for b in range(len(out)):
-        least = np.inf
-        for i in range(b * places, (b + 1) * places):
-            mean, total = 0.0, 0.0
-            for c in range(d):
-                mean += u[i, c]
-            mean /= d
-            for c in range(d):
-                total += (u[i, c] - mean) ** 2
-            least = min(least, total / (d - 1))
-        out[b] = 1 / np.sqrt(least)
-
-
-@compiled
-def _pass(row, codes, y, n, d, output, norms, slopes):
-    """One pass through one model: ``output`` (batch,) and, each if it has room, ``norms`` and ``slopes`` are written.
-
-    ``norms`` (4, batch) gets the largest 1/std at each norm, ``slopes`` (numbers,) those of the mean squared error
-    against y, which is returned. It is one function, since each that numba compiles takes seconds.
-    """
-    batch, dtype = len(codes), row.dtype.type
-    position, token, at = _views(row, n, d)
-    one = _layer(row, at, d)
-    two = _layer(row, one[12], d)
-    tokens = np.empty((2 * n, d), row.dtype)
-    for i in range(n):
-        for bit in range(2):
-            for c in range(d // 2):
-                tokens[2 * i + bit, c] = token[bit, c]
-                tokens[2 * i + bit, d // 2 + c] = position[i, c]
-    q = _dense(tokens, one[0][:d], one[1][:d])
-    k = np.dot(tokens, one[0][d : 2 * d].T)  # the softmax does not see a bias of the keys
-    values = _dense(tokens, one[0][2 * d :], one[1][2 * d :])
-    weights = np.empty((HEADS, 2 * n, 2 * n), row.dtype)
-    _scores(q, k, codes, weights)
-    attended, first = _first_attention(values, weights, codes)
-    u = _dense(attended, one[2], one[3])
-    for b in range(batch):
-        for i in range(n):
-            for c in range(d):
-                u[b * n + i, c] += tokens[codes[b, i], c]
-    kept1 = _rest(u, one[4], one[5], one[6], one[7], one[8], one[9])
-    normal = kept1[4]
-    last = np.empty((batch, d), row.dtype)
-    for b in range(batch):
-        for c in range(d):
-            last[b, c] = normal[b * n + n - 1, c] * one[10][c] + one[11][c]
-    q2, attention, folded, read, value = _second_attention(normal, one[10], one[11], last, two[0], two[1], n)
-    u2 = _dense(value, two[2], two[3])
-    _add(last, u2)
-    kept2 = _rest(u2, two[4], two[5], two[6], two[7], two[8], two[9])
-    final = _affine(kept2[4], two[10], two[11])
-    read_weight, read_bias = row[two[12] : two[12] + d], row[two[12] + d]
-    for b in range(batch):
-        total = read_bias
-        for c in range(d):
-            total += read_weight[c] * final[b, c]
-        output[b] = total
-    if len(norms):
-        _largest(u, n, norms[0])
-        _largest(kept1[6], n, norms[1])
-        _largest(u2, 1, norms[2])
-        _largest(kept2[6], 1, norms[3])
-    if not len(slopes):
-        return dtype(0)
-    # and back
-    size, factor = d // HEADS, dtype(1 / np.sqrt(d // HEADS))
-    for i in range(len(slopes)):
-        slopes[i] = 0
-    position_slope, token_slope, at = _views(slopes, n, d)
-    one_slope = _layer(slopes, at, d)
-    two_slope = _layer(slopes, one[12], d)
-    loss = dtype(0)
-    back = np.empty((batch, d), row.dtype)
-    for b in range(batch):
-        error = output[b] - y[b]
-        loss += error * error
-        error *= dtype(2) / batch
-        slopes[two[12] + d] += error
-        for c in range(d):
-            slopes[two[12] + c] += error * final[b, c]
-            back[b, c] = error * read_weight[c]
-    # layer 2
-    _rest_back(back, kept2, two, two_slope)
-    _dense_back(back, value, two_slope[2], two_slope[3])
-    value_slope = np.dot(back, two[2])
-    last_slope = back  # of the skip connection
-    normal = kept1[4]
-    normal_slope = np.zeros_like(normal)  # of what the heads read, before gain and bias
-    gain, gain_slope, bias_slope = one[10], one_slope[10], one_slope[11]
-    q_slope = np.empty((batch, d), row.dtype)
+def _second_heads_back(skip_slope, read_slope, heads, normal, one, two, one_slopes, two_slopes):
+    """From the slopes of the heads' input and of what they read (batch, d) to that of ``normal`` (batch n, d)."""
+    batch, d = read_slope.shape
+    n, dtype = len(normal) // batch, normal.dtype.type
+    factor = dtype(1 / np.sqrt(d // HEADS))
+    normal_slope, q_slope = np.zeros_like(normal), np.empty_like(heads.q)
     for h in range(HEADS):
-        part = _part(value_slope, h)
-        full = _affine(read[h], gain, one[11])
-        value_weight = two[0][2 * d + h * size : 2 * d + (h + 1) * size]
-        _add(np.dot(part.T, full), two_slope[0][2 * d + h * size : 2 * d + (h + 1) * size])
-        read_slope = np.dot(part, value_weight)
-        folded_slope = np.zeros((batch, d), row.dtype)
+        part = _part(read_slope, h)
+        full = _affine(heads.seen[h], one.gain2, one.bias2)
+        _dense_back(part, full, _rows(two_slopes.in_weight, 2, h), _rows(two_slopes.in_bias, 2, h))
+        seen_slope = np.dot(part, _rows(two.in_weight, 2, h))
+        folded_slope = np.zeros((batch, d), normal.dtype)
         for b in range(batch):
             for c in range(d):
-                bias_slope[c] += read_slope[b, c]
-                gain_slope[c] += read_slope[b, c] * read[h, b, c]
-                read_slope[b, c] *= gain[c]
+                one_slopes.bias2[c] += seen_slope[b, c]
+                one_slopes.gain2[c] += seen_slope[b, c] * heads.seen[h, b, c]
+                seen_slope[b, c] *= one.gain2[c]
             middle = dtype(0)
             for c in range(d):
-                middle += read_slope[b, c] * read[h, b, c]
+                middle += seen_slope[b, c] * heads.seen[h, b, c]
             for j in range(n):
                 r = b * n + j
                 inner = dtype(0)
                 for c in range(d):
-                    inner += read_slope[b, c] * normal[r, c]
-                weight = attention[b, h, j]
+                    inner += seen_slope[b, c] * normal[r, c]
+                weight = heads.attention[b, h, j]
                 score = weight * (inner - middle)
                 for c in range(d):
-                    normal_slope[r, c] += weight * read_slope[b, c] + score * folded[h, b, c]
+                    normal_slope[r, c] += weight * seen_slope[b, c] + score * heads.folded[h, b, c]
                     folded_slope[b, c] += score * normal[r, c]
-        plain = _part(q2, h)
-        key_weight = two[0][d + h * size : d + (h + 1) * size]
+        plain, key_weight = _part(heads.q, h), _rows(two.in_weight, 1, h)
         before = np.dot(plain, key_weight)  # folded without gain and factor
         for b in range(batch):
             for c in range(d):
-                gain_slope[c] += folded_slope[b, c] * before[b, c] * factor
-                folded_slope[b, c] *= gain[c] * factor
-        _add(np.dot(plain.T, folded_slope), two_slope[0][d + h * size : d + (h + 1) * size])
+                one_slopes.gain2[c] += folded_slope[b, c] * before[b, c] * factor
+                folded_slope[b, c] *= one.gain2[c] * factor
+        _add(np.dot(plain.T, folded_slope), _rows(two_slopes.in_weight, 1, h))
         _put(np.dot(folded_slope, key_weight.T), h, q_slope)
-    for b in range(batch):
-        for c in range(d):
-            two_slope[1][2 * d + c] += value_slope[b, c]
-    _dense_back(q_slope, last, two_slope[0][:d], two_slope[1][:d])
-    _add(np.dot(q_slope, two[0][:d]), last_slope)
+    _dense_back(q_slope, heads.skip, two_slopes.in_weight[:d], two_slopes.in_bias[:d])
+    _add(np.dot(q_slope, two.in_weight[:d]), skip_slope)
     for b in range(batch):
         r = b * n + n - 1
         for c in range(d):
-            bias_slope[c] += last_slope[b, c]
-            gain_slope[c] += last_slope[b, c] * normal[r, c]
-            normal_slope[r, c] += last_slope[b, c] * gain[c]
-    # layer 1: the second norm's gain and bias have their slopes already
-    nothing, ones = np.zeros(d, row.dtype), np.ones(d, row.dtype)
-    _rest_back(normal_slope, kept1, (*one[:10], ones, *one[11:]), (*one_slope[:10], nothing, nothing.copy(), 0))
-    _dense_back(normal_slope, attended, one_slope[2], one_slope[3])
-    attended_slope = np.dot(normal_slope, one[2])
-    tokens_slope = np.zeros_like(tokens)
+            one_slopes.bias2[c] += skip_slope[b, c]
+            one_slopes.gain2[c] += skip_slope[b, c] * normal[r, c]
+            normal_slope[r, c] += skip_slope[b, c] * one.gain2[c]
+    return normal_slope
+
+
+# The whole model
+
+
+@cache
+def _places(n, d):
+    """Where each parameter of a row begins, and where the last one ends."""
+    return np.cumsum([0, *map(math.prod, shapes(n, d).values())])
+
+
+@compiled
+def _parameters(row, places, d):
+    """A row, or its slopes, as views: position and token embedding, two layers, weight and bias of the read-out."""
+    parts = [row[places[i] : places[i + 1]] for i in range(len(places) - 1)]
+    one, two = _layer(parts, 2, d), _layer(parts, 14, d)
+    return parts[0].reshape(-1, d // 2), parts[1].reshape(2, d // 2), one, two, parts[26], parts[27]
+
+
+@compiled
+def _layer(parts, i, d):
+    return Layer(parts[i].reshape(3 * d, d), parts[i + 1], parts[i + 2].reshape(d, d), parts[i + 3],
+                 parts[i + 4], parts[i + 5], parts[i + 6].reshape(d, d), parts[i + 7],
+                 parts[i + 8].reshape(d, d), parts[i + 9], parts[i + 10], parts[i + 11])  # fmt: skip
+
+
+@compiled
+def _pass(row, places, d, codes, y, slopes):
+    """One pass through one model: its outputs (batch,), what enters its four norms (rows, d), and its loss.
+
+    Where ``slopes`` (numbers,) has room, the loss is the mean squared error against y, and its slopes are written. It
+    is one function, since each that Python calls takes seconds to compile.
+    """
+    batch, n = codes.shape
+    dtype, output = row.dtype.type, np.empty(batch, row.dtype)
+    position, token, one, two, read_weight, read_bias = _parameters(row, places, d)
+    heads1 = _first_heads(position, token, one, codes)
+    rest1 = _rest(heads1.u, one)
+    heads2 = _second_heads(rest1.normal2, one, two, n)
+    rest2 = _rest(heads2.u, two)
+    final = _affine(rest2.normal2, two.gain2, two.bias2)
     for b in range(batch):
-        for i in range(n):
-            for c in range(d):
-                tokens_slope[codes[b, i], c] += normal_slope[b * n + i, c]
-    values_slope, scores_slope = np.zeros_like(values), np.zeros_like(weights)
-    _first_attention_back(attended_slope, first, values, codes, values_slope, scores_slope)
-    _dense_back(values_slope, tokens, one_slope[0][2 * d :], one_slope[1][2 * d :])
-    _add(np.dot(values_slope, one[0][2 * d :]), tokens_slope)
-    all_q, all_k = np.empty_like(q), np.empty_like(k)
-    for h in range(HEADS):
-        _put(np.dot(scores_slope[h], _part(k, h)), h, all_q)
-        _put(np.dot(scores_slope[h].T, _part(q, h)), h, all_k)
-    for r in range(2 * n):
+        total = read_bias[0]
         for c in range(d):
-            all_q[r, c] *= factor
-            all_k[r, c] *= factor
-    _dense_back(all_q, tokens, one_slope[0][:d], one_slope[1][:d])
-    _add(np.dot(all_k.T, tokens), one_slope[0][d : 2 * d])
-    _add(np.dot(all_q, one[0][:d]), tokens_slope)
-    _add(np.dot(all_k, one[0][d : 2 * d]), tokens_slope)
-    for i in range(n):
-        for bit in range(2):
-            for c in range(d // 2):
-                token_slope[bit, c] += tokens_slope[2 * i + bit, c]
-                position_slope[i, c] += tokens_slope[2 * i + bit, d // 2 + c]
-    return loss / batch
+            total += read_weight[c] * final[b, c]
+        output[b] = total
+    entering = heads1.u, rest1.v, heads2.u, rest2.v
+    if not len(slopes):
+        return output, entering, dtype(0)
+    # and back
+    slopes[:] = 0
+    position_slope, token_slope, one_slopes, two_slopes, weight_slope, bias_slope = _parameters(slopes, places, d)
+    loss, slope = dtype(0), np.empty_like(final)
+    for b in range(batch):
+        error = output[b] - y[b]
+        loss += error * error
+        error *= dtype(2) / batch
+        bias_slope[0] += error
+        for c in range(d):
+            weight_slope[c] += error * final[b, c]
+            slope[b, c] = error * read_weight[c]
+    _normalise_back(slope, two.gain2, rest2.normal2, rest2.scale2, two_slopes.gain2, two_slopes.bias2)
+    read_slope = _rest_back(slope, heads2.read, rest2, two, two_slopes)
+    slope = _second_heads_back(slope, read_slope, heads2, rest1.normal2, one, two, one_slopes, two_slopes)
+    nothing = np.zeros(d, row.dtype)  # gain and bias have their slopes already
+    _normalise_back(slope, np.ones(d, row.dtype), rest1.normal2, rest1.scale2, nothing, nothing.copy())
+    read_slope = _rest_back(slope, heads1.read, rest1, one, one_slopes)
+    _first_heads_back(slope, read_slope, heads1, codes, one, one_slopes, position_slope, token_slope)
+    return output, entering, loss / batch
 
 
 def predict(row, codes, n, d):
     """Outputs of one model, (inputs,); codes (inputs, n) hold 2 i + bit."""
-    output = np.empty(len(codes), row.dtype)
-    _pass(row, codes, output, n, d, output, _none(row, 2), _none(row, 1))
-    return output
+    return _pass(row, _places(n, d), d, codes, row[:0], row[:0])[0]
 
 
 def look(row, codes, n, d):
-    """Outputs of one model, (inputs,), and the largest 1/std entering each of the four norms, (4, inputs)."""
-    output, norms = np.empty(len(codes), row.dtype), np.empty((4, len(codes)), row.dtype)
-    _pass(row, codes, output, n, d, output, norms, _none(row, 1))
-    return output, norms
+    """Outputs of one model, (inputs,), and the largest 1/std over positions that enters each norm, (4, inputs)."""
+    output, entering, _ = _pass(row, _places(n, d), d, codes, row[:0], row[:0])
+    least = [u.astype(np.float64).var(1, ddof=1).reshape(len(codes), -1).min(1) for u in entering]
+    return output, (1 / np.sqrt(least)).astype(row.dtype)
 
 
 def gradient(row, codes, y, n, d, slopes):
     """Mean squared error of one model and its slopes (numbers,), written into ``slopes``."""
-    return _pass(row, codes, y, n, d, np.empty(len(codes), row.dtype), _none(row, 2), slopes)
-
-
-def _none(row, dimensions):
-    return np.empty((0,) * dimensions, row.dtype)
+    return _pass(row, _places(n, d), d, codes, y, slopes)[2]
 
 
 @compiled
@@ -522,16 +502,10 @@ def _adam(row, mean, square, slopes, rate, long, shrink):
 
 
 def train_steps(row, mean, square, done, codes, y, rates, decay, noise, n, d, losses):
-    """AdamW on one model, in place: codes (steps, batch, n), y (steps, batch), rates (steps,) of the learning rate.
-
-    The slopes are those at ``row + noise[step]`` where ``noise`` (steps, numbers) has rows. Returns the updates done.
-    """
+    """AdamW on one model, in place, with the arguments of the reference."""
     slopes, dtype = np.empty_like(row), row.dtype.type
-    output, norms = np.empty(codes.shape[1], row.dtype), _none(row, 2)
     for step, rate in enumerate(rates):
-        place = row + noise[step] if len(noise) else row
-        losses[step] = _pass(place, codes[step], y[step], n, d, output, norms, slopes)
-        done += 1
-        short, long = dtype(rate / (1 - 0.9**done)), dtype(1 / (1 - 0.999**done))
+        losses[step] = gradient(row + noise[step] if len(noise) else row, codes[step], y[step], n, d, slopes)
+        made = done + step + 1
+        short, long = dtype(rate / (1 - 0.9**made)), dtype(1 / (1 - 0.999**made))
         _adam(row, mean, square, slopes, short, long, dtype(1 - rate * decay))
-    return done

@@ -98,15 +98,14 @@ def gradient(row: np.ndarray, codes: np.ndarray, y: np.ndarray, n: int, d: int, 
 def train_steps(
     row: np.ndarray, mean: np.ndarray, square: np.ndarray, done: int, codes: np.ndarray, y: np.ndarray,
     rates: np.ndarray, decay: float, noise: np.ndarray, n: int, d: int, losses: np.ndarray,
-) -> int:  # fmt: skip
+) -> None:  # fmt: skip
     """AdamW on one model, in place: codes (steps, batch, n), y (steps, batch), rates (steps,) of the learning rate.
 
-    The slopes are those at ``row + noise[step]`` where ``noise`` (steps, numbers) has rows. Returns the updates done.
+    So many updates are ``done`` before. The slopes are those at ``row + noise[step]`` where ``noise`` (steps, numbers)
+    has rows.
     """
     slopes = np.empty_like(row)
     for step, rate in enumerate(rates):
         losses[step] = gradient(row + noise[step] if len(noise) else row, codes[step], y[step], n, d, slopes)
-        done += 1
         row *= 1 - rate * decay
-        row -= adam_step(mean, square, slopes, done, rate)
-    return done
+        row -= adam_step(mean, square, slopes, done + step + 1, rate)

@@ -21,12 +21,12 @@ from torch import Tensor
 
 from ..progress import track
 from ..training import one_thread_per_process
-from .boolean import Function, average_sensitivity, cube, find_function
+from .boolean import Function, average_sensitivity, find_function
 from .constructions import CONSTRUCTED, construct
 from .encoder import (
+    CUBE_BITS,
     Encoder,
     Settings,
-    Trained,
     blowup,
     look_at,
     parameter_norm,
@@ -57,29 +57,27 @@ class Models:
 
 
 def measured(
-    encoder: Encoder, row: np.ndarray, function: Function, perturbations: int, x: Tensor | None = None, batch: int = 64
-) -> dict[str, float]:
+    encoder: Encoder, row: np.ndarray, function: Function, perturbations: int, *,
+    x: Tensor | None = None, batch: int = 64, seed: int = 0,
+) -> dict[str, float]:  # fmt: skip
     """The metrics of one model, as columns of :class:`Models`; loss and norms over x, all inputs by default."""
     x = encoder.inputs() if x is None else x
     outputs, taus = look_at(encoder, row, x)
     loss = float(np.mean((outputs - function(x).numpy()) ** 2))
-    rises = sharpness(encoder, row, function, perturbations=perturbations, batch=batch)
+    rises = sharpness(encoder, row, function, seed, perturbations=perturbations, batch=batch)
     return {
-        "loss": loss, "converged": loss < CONVERGED, **mean_rise(rises), "blowup": blowup(taus),
-        "norm": parameter_norm(encoder, row), "least": least_product(encoder, row, taus),
+        "loss": loss, "converged": loss < CONVERGED,
+        "sharpness": float(rises.mean()), "error": float(rises.std(ddof=1)) / math.sqrt(len(rises)),
+        "blowup": blowup(taus), "norm": parameter_norm(encoder, row), "least": least_product(encoder, row, taus),
     }  # fmt: skip
 
 
-def mean_rise(rises: np.ndarray) -> dict[str, float]:
-    """``sharpness``, the mean of what :func:`~parity_lib.chapters.encoder.sharpness` found, and its ``error``."""
-    return {"sharpness": float(rises.mean()), "error": float(rises.std(ddof=1)) / math.sqrt(len(rises))}
-
-
 def trained_models(
-    encoder: Encoder, functions: Sequence[Function], trained: Sequence[Trained], columns: pd.DataFrame,
-    perturbations: int,
+    encoder: Encoder, functions: Sequence[Function], seeds: Sequence[int], settings: Settings, columns: pd.DataFrame,
+    perturbations: int, label: str,
 ) -> Models:  # fmt: skip
-    """Trained models with what is measured on each, beside the columns given."""
+    """A model trained for each function and seed, with what is measured on each beside the columns given."""
+    trained = train_encoders(encoder, functions, seeds, settings, label=label)
     found = [
         {"updates": len(run.loss), "learned": run.learned} | measured(encoder, run.row, function, perturbations)
         for run, function in zip(trained, functions, strict=True)
@@ -92,11 +90,8 @@ def train_named(n: int, seeds: Mapping[str, int], settings: Settings, perturbati
     """So many seeds of each named function of n bits, trained and measured."""
     columns = pd.DataFrame([(n, name, seed) for name, count in seeds.items() for seed in range(count)],
                            columns=["n", "function", "seed"])  # fmt: skip
-    functions = [find_function(name) for name in columns["function"]]
-    encoder = Encoder(n, width)
-    label = f"n = {n}, weight decay {settings.weight_decay:g}"
-    trained = train_encoders(encoder, functions, list(columns["seed"]), settings, label=label)
-    return trained_models(encoder, functions, trained, columns, perturbations)
+    functions, label = columns["function"].map(find_function), f"n = {n}, weight decay {settings.weight_decay:g}"
+    return trained_models(Encoder(n, width), functions, columns["seed"], settings, columns, perturbations, label)
 
 
 def curriculum(n: int) -> Settings:
@@ -138,7 +133,7 @@ def constructed(lengths: Sequence[int], perturbations: int) -> pd.DataFrame:
     found = []
     for n, name in product(lengths, CONSTRUCTED):
         row, batch = construct(name, n).numpy(), min(64, max(1, 512 // n))
-        metrics = measured(Encoder(n), row, find_function(name), perturbations, every_weight(n), batch)
+        metrics = measured(Encoder(n), row, find_function(name), perturbations, x=every_weight(n), batch=batch)
         found.append({"n": n, "function": name} | metrics)
     return pd.DataFrame(found)
 
@@ -151,16 +146,16 @@ def every_weight(n: int) -> Tensor:
 
 @kept
 def noised(
-    n: int, names: Sequence[str], seeds: Sequence[int], steps: int, perturbations: int, noise: float = 0.02,
-    bearable: float = 0.0, rates: Sequence[float] = (1e-3,),
+    n: int, names: Sequence[str], seeds: Sequence[int], steps: int, perturbations: int, bearable: float = 0.0,
+    rates: Sequence[float] = (1e-3,),
 ) -> Models:  # fmt: skip
-    """Constructions trained on with weight noise that grows to ``noise``, by Adam without decay, a try for each seed.
+    """Constructions trained on with weight noise that grows, by Adam without decay, a try for each seed.
 
-    By default it ends at the noise of a sharpness, so that what is minimised is sharpness plus four times the loss.
-    With ``bearable`` the noise grows only as the loss allows, see :class:`Settings`. Each of the learning ``rates`` is
-    a round of so many steps, in which noise and Adam start anew. The noise of a try may cost it the answer.
+    It ends at the noise of a sharpness, so that what is minimised is sharpness plus four times the loss. With
+    ``bearable`` it grows only as the loss allows, see :class:`Settings`. Each of the learning ``rates`` is a round of
+    so many steps, in which noise and Adam start anew. The noise of a try may cost it the answer.
     """
-    settings = Settings(steps, least=steps, finish=steps // 3, weight_decay=0.0, noise=noise, bearable=bearable)
+    settings = Settings(steps, least=steps, finish=steps // 3, weight_decay=0.0, noise=0.02, bearable=bearable)
     encoder, found, rows = Encoder(n), [], []
     asked = list(product(names, seeds))
     for name, seed in (asked[i] for i in track(len(asked), f"weight noise, n = {n}")):
@@ -169,9 +164,8 @@ def noised(
             for turn, rate in enumerate(rates, seed * len(rates)):
                 settings = replace(settings, learning_rate=rate)
                 row = torch.from_numpy(train_encoder(encoder, function, turn, settings, start=row).row)
-        metrics = measured(encoder, row.numpy(), function, perturbations)
-        found.append({"n": n, "function": name, "seed": seed} | metrics)
         rows.append(row.numpy())
+        found.append({"n": n, "function": name, "seed": seed} | measured(encoder, rows[-1], function, perturbations))
     return Models(pd.DataFrame(found), np.stack(rows))
 
 
@@ -183,7 +177,7 @@ def flattest(runs: pd.DataFrame) -> pd.DataFrame:
 # Scale: the same function with other weights
 
 
-SYMMETRIES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+SYMMETRIES = (
     (("token", "position", "out_weight1", "out_bias1"), ("in_weight1",)),
     (("norm1_gain1", "norm1_bias1", "down_weight1", "down_bias1"), ("up_weight1",)),
     (("norm2_gain1", "norm2_bias1", "out_weight2", "out_bias2"), ("in_weight2",)),
@@ -213,19 +207,18 @@ def orbit(n: int, scales: Sequence[float], seeds: Mapping[str, int], perturbatio
     The models are those of :func:`by_length`; ``change`` is the largest change of an output, ``product`` is norm times
     squared blowup.
     """
-    models, x = train_named(n, seeds, curriculum(n), perturbations), cube(n, torch.float32)
-    encoder, found = Encoder(n), []
+    models, encoder, found = train_named(n, seeds, curriculum(n), perturbations), Encoder(n), []
     for name in ("PARITY", "FIRST"):
         row = models.rows[models.runs.index[models.runs["function"] == name][0]]
-        before = predictions(encoder, row, x)
+        before = predictions(encoder, row, encoder.inputs())
         for scale in scales:
             there = rescaled(encoder, row, [scale] * 4 + [1.0])
-            change = np.abs(predictions(encoder, there, x) - before).max()
-            metrics = measured(encoder, there, find_function(name), perturbations, x)
-            metrics["product"] = metrics["norm"] * metrics["blowup"] ** 2
+            change = np.abs(predictions(encoder, there, encoder.inputs()) - before).max()
+            metrics = measured(encoder, there, find_function(name), perturbations)
             found.append({"function": name, "scale": scale, "change": float(change), **metrics})
-    columns = ["function", "scale", "change", "norm", "blowup", "product", "sharpness", "least"]
-    return pd.DataFrame(found)[columns]
+    frame = pd.DataFrame(found)
+    frame["product"] = frame["norm"] * frame["blowup"] ** 2
+    return frame[["function", "scale", "change", "norm", "blowup", "product", "sharpness", "least"]]
 
 
 def least_product(encoder: Encoder, row: np.ndarray, taus: np.ndarray) -> float:
@@ -255,48 +248,40 @@ def least_product(encoder: Encoder, row: np.ndarray, taus: np.ndarray) -> float:
 
 @kept
 def mechanism(lengths: Sequence[int], seeds: Mapping[str, int], perturbations: int, shown: int) -> pd.DataFrame:
-    """Both sides of the proposition for the models of :func:`by_length` and the constructions, over all inputs.
+    """:func:`sides_of` the models of :func:`by_length` and of the constructions, told apart by ``kind``."""
+    groups = []
+    for n in (n for n in lengths if n <= CUBE_BITS):
+        models = train_named(n, seeds, curriculum(n), perturbations)
+        built = pd.DataFrame({"kind": "constructed", "n": n, "function": list(CONSTRUCTED), "seed": 0})
+        rows = np.stack([construct(name, n).numpy() for name in CONSTRUCTED])
+        groups += [Models(models.runs.assign(kind="trained"), models.rows), Models(built, rows)]
+    return sides_of(groups, shown)
 
-    Up to 14 bits; :func:`sides_of` has the other models.
+
+def sides_of(groups: Sequence[Models], shown: int) -> pd.DataFrame:
+    """Both sides of the proposition for the models of at most 14 bits in some groups, over all inputs.
+
     A row is a model and one of ``shown`` perturbations: ``left`` is E(T - T')², ``right`` is
     (sqrt(as T) - sqrt(as T'))² / n, ``sensitivity`` and ``after`` are as T and as T', on the ±1 scale.
     """
     found = []
-    for n in (n for n in lengths if n <= 14):
-        models = train_named(n, seeds, curriculum(n), perturbations)
-        names = zip(models.runs["function"], models.runs["seed"], models.rows, strict=True)
-        rows = [("trained", name, seed, row) for name, seed, row in names]
-        rows += [("constructed", name, 0, construct(name, n).numpy()) for name in CONSTRUCTED]
-        for kind, name, seed, row in rows:
-            known = {"kind": kind, "n": n, "function": name, "seed": seed}
-            found += [known | sides for sides in two_sides(Encoder(n), row, shown)]
-    return pd.DataFrame(found)
+    for models in groups:
+        known = models.runs.filter(["kind", "n", "function", "seed"]).to_dict("records")
+        found += [pd.DataFrame(names | two_sides(Encoder(names["n"]), row, shown))
+                  for names, row in zip(known, models.rows, strict=True) if names["n"] <= CUBE_BITS]  # fmt: skip
+    return pd.concat(found, ignore_index=True)
 
 
-def sides_of(groups: Sequence[Models], shown: int) -> pd.DataFrame:
-    """Both sides of the proposition as in :func:`mechanism`, for all models of at most 14 bits in some groups."""
-    found = [sides for models in groups for n, row in zip(models.runs["n"], models.rows, strict=True) if n <= 14
-             for sides in two_sides(Encoder(n), row, shown)]  # fmt: skip
-    return pd.DataFrame(found)
-
-
-def two_sides(encoder: Encoder, row: np.ndarray, perturbations: int, scale: float = 0.02) -> list[dict[str, float]]:
-    """Left and right side of the proposition for a model and its perturbed copies, in double precision."""
-    x, rng, sides = cube(encoder.n, torch.float32), np.random.default_rng(1), []
-
-    def signed(weights: np.ndarray) -> tuple[Tensor, float]:
-        table = torch.from_numpy(1 - 2 * predictions(encoder, weights, x).astype(np.float64))
-        return table, float(average_sensitivity(table))
-
-    table, before = signed(row)
-    for _ in range(perturbations):
-        z = rng.standard_normal(len(row), np.float32)
-        z[: encoder.positions] = 0
-        other, after = signed(row + np.float32(scale) * z)
-        right = (math.sqrt(before) - math.sqrt(after)) ** 2 / encoder.n
-        left = float((table - other).square().mean())
-        sides.append({"left": left, "right": right, "sensitivity": before, "after": after})
-    return sides
+def two_sides(encoder: Encoder, row: np.ndarray, perturbations: int) -> dict[str, np.ndarray]:
+    """The columns of :func:`sides_of` for a model and its perturbed copies, in double precision."""
+    noise = np.float32(0.02) * np.random.default_rng(1).standard_normal((perturbations, len(row)), np.float32)
+    noise[:, : encoder.positions] = 0
+    outputs = np.stack([predictions(encoder, weights, encoder.inputs()) for weights in (row, *(row + noise))])
+    tables = torch.from_numpy(1 - 2 * outputs.astype(np.float64))
+    before, *after = (float(average_sensitivity(table)) for table in tables)
+    left = (tables[0] - tables[1:]).square().mean(1).numpy()
+    right = (np.sqrt(before) - np.sqrt(after)) ** 2 / encoder.n
+    return {"left": left, "right": right, "sensitivity": before, "after": np.array(after)}
 
 
 # Frames of the figures

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.stats import linregress, spearmanr
+from scipy.stats import linregress, sem, spearmanr
 from scipy.stats import t as student
 
 from ..evidence import Interval, Verdict
@@ -28,16 +28,17 @@ def slope(x: Sequence[float], y: Sequence[float]) -> Interval | None:
     if len(x) < 3 or len(set(x)) < 2:
         return None
     fit = linregress(x, y)
-    reach = float(student.ppf(0.975, len(x) - 2)) * float(fit.stderr)
-    return Interval(float(fit.slope), float(fit.slope) - reach, float(fit.slope) + reach)
+    return _student(float(fit.slope), fit.stderr, len(x) - 2)
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
     """Mean with its Student interval; infinitely wide for a single value."""
-    middle, count = float(np.mean(values)), len(values)
-    if count < 2:
-        return Interval(middle, -math.inf, math.inf)
-    reach = float(student.ppf(0.975, count - 1)) * float(np.std(values, ddof=1)) / math.sqrt(count)
+    alone = len(values) < 2
+    return _student(float(np.mean(values)), math.inf if alone else sem(values), max(1, len(values) - 1))
+
+
+def _student(middle: float, error: float, freedom: int) -> Interval:
+    reach = float(student.ppf(0.975, freedom)) * float(error)
     return Interval(middle, middle - reach, middle + reach)
 
 
@@ -56,37 +57,25 @@ def means(runs: pd.DataFrame, quantity: str, by: str | list[str] = "n") -> pd.Da
 def growth(runs: pd.DataFrame, function: str, quantity: str) -> Interval | None:
     """Slope of a quantity of the converged runs of a function against length."""
     good = runs[runs["converged"] & (runs["function"] == function)]
-    return slope(list(good["n"]), list(good[quantity]))
-
-
-def against_easy(runs: pd.DataFrame, quantity: str, by: str | list[str] = "n") -> pd.DataFrame:
-    """Mean of PARITY and largest mean of an easy function, a row per ``by`` with converged runs of both."""
-    table = means(runs, quantity, by)
-    easy = table[[name for name in EASY if name in table]].max(axis=1)
-    return pd.DataFrame({"PARITY": table.get("PARITY"), "easy": easy}, dtype=float).dropna()
+    return slope(good["n"], good[quantity])
 
 
 def above_easy(runs: pd.DataFrame, quantity: str) -> pd.Series:
-    """PARITY's mean minus the largest easy mean, by length."""
-    table = against_easy(runs, quantity)
-    return table["PARITY"] - table["easy"]
+    """PARITY's mean minus the largest mean of an easy function, by length where runs of both converged."""
+    table = means(runs, quantity).reindex(columns=["PARITY", *EASY])
+    return (table["PARITY"] - table[list(EASY)].max(axis=1)).dropna()
 
 
 def lead(runs: pd.DataFrame, by: str | list[str]) -> pd.Series:
-    """PARITY's mean sharpness in units of the largest easy one."""
-    table = against_easy(runs, "sharpness", by)
-    return table["PARITY"] / table["easy"]
-
-
-def counts(runs: pd.DataFrame, by: str | list[str] = "n") -> pd.Series:
-    """Converged and started runs by function and ``by``, as ``5/6``."""
-    grouped = runs.groupby(["function", *([by] if isinstance(by, str) else by)], sort=False)["converged"]
-    return grouped.sum().astype(str) + "/" + grouped.count().astype(str)
+    """PARITY's mean sharpness in units of the largest mean of an easy function, where runs of both converged."""
+    table = means(runs, "sharpness", by).reindex(columns=["PARITY", *EASY])
+    return (table["PARITY"] / table[list(EASY)].max(axis=1)).dropna()
 
 
 def sharpness_table(runs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
-    """PARITY runs converged, and the mean sharpness of every function over converged runs, a row per ``by``."""
-    converged = counts(runs, by)["PARITY"]
+    """PARITY runs converged, as ``5/6``, and the mean sharpness of every function over converged runs."""
+    parity = runs[runs["function"] == "PARITY"].groupby(by, sort=False)["converged"].agg(["sum", "count"]).astype(str)
+    converged = parity["sum"] + "/" + parity["count"]
     sharp = means(runs, "sharpness", by).reindex(converged.index)
     columns = {f"sharpness of {name}": sharp[name].map("{:.3f}".format) for name in sharp}
     return pd.DataFrame({"PARITY converged": converged} | columns).replace("nan", "")
@@ -95,8 +84,7 @@ def sharpness_table(runs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
 def sensitivity_ranks(runs: pd.DataFrame) -> dict[str, float]:
     """Rank correlation of average sensitivity with sharpness, blowup and least product, over converged runs."""
     good = runs[runs["converged"]]
-    return {column: rank_correlation(list(good["sensitivity"]), list(good[column]))
-            for column in ("sharpness", "blowup", "least")}  # fmt: skip
+    return {name: rank_correlation(good["sensitivity"], good[name]) for name in ("sharpness", "blowup", "least")}
 
 
 def sharper_than_first(flat: pd.DataFrame) -> pd.Series:
@@ -112,21 +100,20 @@ def sharper_than_first(flat: pd.DataFrame) -> pd.Series:
 def judge_sharpness(runs: pd.DataFrame, flat: pd.DataFrame) -> Verdict:
     """``sens-sharpness``, from trained ``runs`` by length and the flattest, ``flat``, that weight noise found."""
     above, grown = above_easy(runs, "sharpness"), growth(runs, "PARITY", "sharpness")
-    parity = runs[runs["function"] == "PARITY"]
-    lengths = parity[parity["converged"]]["n"].nunique()
+    parity = runs[runs["function"] == "PARITY"].groupby("n")["converged"].agg(["sum", "count"])
     sharp, sharper = flat.pivot(index="n", columns="function", values="sharpness").dropna(), sharper_than_first(flat)
     numbers = {
         "lead_over_easy": above.to_dict(),
         "slope": str(grown),
-        "converged": parity.groupby("n")["converged"].sum().to_dict(),
-        "started": parity.groupby("n")["converged"].count().to_dict(),
+        "converged": parity["sum"].to_dict(),
+        "started": parity["count"].to_dict(),
         "flattest_parity": sharp["PARITY"].to_dict(),
         "flattest_first": sharp["FIRST"].to_dict(),
         "largest_flattest": float(sharp["PARITY"].max()),
     }
-    if len(above) and (above <= 0).any():
+    if (above <= 0).any():
         return Verdict("fails", "measured", numbers, "At some length an easy function is as sharp.")
-    if lengths < 3 or grown is None or grown.low <= 0:
+    if (parity["sum"] > 0).sum() < 3 or grown is None or grown.low <= 0:
         return Verdict("open", "measured", numbers)
     if len(sharper) and sharper.all():
         most = numbers["largest_flattest"]
@@ -144,8 +131,8 @@ def judge_average(runs: pd.DataFrame, budget: int) -> Verdict:
     n, good = int(runs["k"].max()), runs[runs["converged"]]
     last = runs["learned"].clip(upper=2 * budget)  # a run that never learns counts as last
     correlation = {
-        "steps": rank_correlation(list(runs["k"]), list(last)),
-        "sharpness": rank_correlation(list(good["k"]), list(good["sharpness"])),
+        "steps": rank_correlation(runs["k"], last),
+        "sharpness": rank_correlation(good["k"], good["sharpness"]),
     }
     steps, sharp = last.groupby(runs["k"]).median(), good.groupby("k")["sharpness"].mean()
     hardest, sharpest = ([int(k) for k in values.index[values == values.max()]] for values in (steps, sharp))
@@ -201,24 +188,22 @@ def random_gaps(untrained: pd.DataFrame) -> pd.DataFrame:
 
 def judge_bias(fits: pd.DataFrame, refits: pd.DataFrame, untrained: pd.DataFrame) -> Verdict:
     """``sens-bias``: learned tables against coins, their sharpness, and random weights against LSTMs."""
-    right = fits.groupby("labels")["accuracy"].apply(lambda accuracy: (accuracy == 1).mean())
-    judged = [labels for labels, share in right.items() if share > 0.5]
-    differences = {
-        labels: mean_interval(list(group["learned"] - group["filled"])) for labels, group in fits.groupby("labels")
-    }
+    right = (fits["accuracy"] == 1).groupby(fits["labels"]).mean()
+    differences = (fits["learned"] - fits["filled"]).groupby(fits["labels"]).apply(mean_interval)
+    judged = differences[right > 0.5]
     pairs = refits[refits["converged"]].pivot_table(index="function", columns="table", values="sharpness").dropna()
-    flatter = mean_interval(list(pairs["learned"] - pairs["filled by coins"])) if len(pairs) else None
+    flatter = mean_interval(pairs["learned"] - pairs["filled by coins"]) if len(pairs) else None
     gaps = random_gaps(untrained)
     numbers = {
-        "difference": {labels: str(value) for labels, value in differences.items()},
+        "difference": differences.map(str).to_dict(),
         "every_label_right": right.to_dict(),
         "sharpness_learned_minus_filled": str(flatter),
         "pairs": len(pairs),
         "below_LSTM": {f"{row.start}, {row.layers} layers": bool(row.below) for row in gaps.itertuples()},
     }
-    if not judged:
+    if judged.empty:
         return Verdict("open", "measured", numbers)
-    if any(differences[labels].high >= 0 for labels in judged):
+    if any(difference.high >= 0 for difference in judged):
         return Verdict("fails", "measured", numbers)
     flat = flatter is not None and flatter.high < 0
     if flat and gaps["below"].all():

@@ -6,7 +6,8 @@ what the frames say is decided in :mod:`parity_lib.chapters.sensitivity_summary`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 
 import pandas as pd
@@ -16,19 +17,9 @@ from torch import Tensor, nn
 from ..progress import track
 from ..training import one_thread_per_process
 from .boolean import average_sensitivity, cube, find_function, from_table, k_parity, random_function, signed_table
-from .encoder import (
-    Encoder,
-    LiteralEncoder,
-    Settings,
-    blowup,
-    look_at,
-    parameter_norm,
-    predictions,
-    sharpness,
-    train_encoders,
-)
+from .encoder import Encoder, LiteralEncoder, Settings, predictions, train_encoders
 from .networks import drawn_tasks
-from .sensitivity import Models, mean_rise, trained_models
+from .sensitivity import Models, measured, trained_models
 from .store import kept
 
 # k-parities and other functions, and PARITY over time
@@ -46,8 +37,7 @@ def train_ladder(n: int, seeds: int, others: Sequence[str], settings: Settings, 
     sensitivities = [float(average_sensitivity(signed_table(function, n))) for function in functions]
     columns = pd.DataFrame({"n": n, "k": ks, "function": names, "sensitivity": sensitivities,
                             "seed": list(range(seeds)) * (n + len(others))})  # fmt: skip
-    trained = train_encoders(Encoder(n), functions, list(columns["seed"]), settings, label="ladder")
-    return trained_models(Encoder(n), functions, trained, columns, perturbations)
+    return trained_models(Encoder(n), functions, columns["seed"], settings, columns, perturbations, "ladder")
 
 
 @kept
@@ -60,14 +50,11 @@ def follow(n: int, seeds: int, settings: Settings, every: int, perturbations: in
     encoder, parity, found = Encoder(n), find_function("PARITY"), []
     runs = train_encoders(encoder, [parity] * seeds, range(seeds), settings, keep_every=every, label=f"n = {n}")
     for seed, run in enumerate(runs):
-        for i in track(len(run.frames), "metrics over time", True):
-            row = run.frames[i]
-            loss = float(run.loss[i * every : (i + 1) * every].mean())
-            rises = sharpness(encoder, row, parity, i, perturbations=perturbations)
-            blown, norm = blowup(look_at(encoder, row)[1]), parameter_norm(encoder, row)
-            known = {"seed": seed, "update": (i + 1) * every, "loss": loss}
-            found.append(known | mean_rise(rises) | {"blowup": blown, "norm": norm})
-    return pd.DataFrame(found)
+        for i in track(len(run.frames), "metrics over time"):
+            metrics = measured(encoder, run.frames[i], parity, perturbations, seed=i)
+            metrics["loss"] = float(run.loss[i * every : (i + 1) * every].mean())
+            found.append({"seed": seed, "update": (i + 1) * every, **metrics})
+    return pd.DataFrame(found)[["seed", "update", "loss", "sharpness", "error", "blowup", "norm"]]
 
 
 # Learned functions against random fill
@@ -86,26 +73,20 @@ def fit_random_functions(n: int, labels: Sequence[int], functions: int, settings
 def _fits(n: int, labels: int, functions: int, settings: Settings) -> tuple[pd.DataFrame, list[Tensor], list[Tensor]]:
     if not 1 <= labels <= 2**n:
         raise ValueError(f"labels must be in 1..{2**n}, the inputs of {n} bits, got {labels!r}")
-    x, pools, targets, filled = cube(n), [], [], []
-    for seed in range(functions):
-        generator = torch.Generator().manual_seed(seed)
-        function = random_function(n, generator)
-        chosen = torch.randperm(2**n, generator=generator)[:labels]
-        coins = torch.randint(2, (2**n,), generator=generator, dtype=torch.float64)
-        coins[chosen] = function(x[chosen])
-        pools.append(x[chosen])
-        targets.append(function)
-        filled.append(coins)
-    encoder = Encoder(n)
+    x, encoder, generators = cube(n), Encoder(n), [torch.Generator().manual_seed(seed) for seed in range(functions)]
+    targets = [random_function(n, generator) for generator in generators]
+    shown = [torch.randperm(2**n, generator=generator)[:labels] for generator in generators]
+    filled = [torch.randint(2, (2**n,), generator=generator, dtype=torch.float64) for generator in generators]
+    for coins, target, chosen in zip(filled, targets, shown, strict=True):
+        coins[chosen] = target(x[chosen])
+    pools = [x[chosen] for chosen in shown]
     trained = train_encoders(encoder, targets, range(functions), settings, pools=pools, label=f"{labels} labels")
     tables = [torch.from_numpy(predictions(encoder, run.row, x) > 0.5).double() for run in trained]
+    right = [table[chosen] == coins[chosen] for table, coins, chosen in zip(tables, filled, shown, strict=True)]
     frame = pd.DataFrame({
         "labels": labels,
         "function": range(functions),
-        "accuracy": [
-            float((from_table(table)(pool) == target(pool)).double().mean())
-            for table, pool, target in zip(tables, pools, targets, strict=True)
-        ],
+        "accuracy": [float(each.double().mean()) for each in right],
         "learned": average_sensitivity(1 - 2 * torch.stack(tables)).numpy(),
         "filled": average_sensitivity(1 - 2 * torch.stack(filled)).numpy(),
     })  # fmt: skip
@@ -119,8 +100,7 @@ def refit(n: int, labels: int, functions: int, settings: Settings, perturbations
     targets = [from_table(table.float()) for table in (*tables, *filled)]
     columns = pd.DataFrame(product(("learned", "filled by coins"), range(functions)), columns=["table", "function"])
     columns.insert(0, "n", n)
-    trained = train_encoders(Encoder(n), targets, list(columns["function"]), settings, label="whole tables")
-    return trained_models(Encoder(n), targets, trained, columns, perturbations)
+    return trained_models(Encoder(n), targets, columns["function"], settings, columns, perturbations, "whole tables")
 
 
 def fillings(fits: pd.DataFrame, refits: pd.DataFrame) -> pd.DataFrame:
@@ -134,10 +114,10 @@ def fillings(fits: pd.DataFrame, refits: pd.DataFrame) -> pd.DataFrame:
 # Random weights
 
 
-STARTS = {
-    "N(0, 10²)": lambda w, g: nn.init.normal_(w, std=10.0, generator=g),
-    "U(-10, 10)": lambda w, g: nn.init.uniform_(w, -10.0, 10.0, generator=g),
-    "Xavier": lambda w, g: nn.init.xavier_uniform_(w, generator=g),
+STARTS: dict[str, Callable[..., Tensor]] = {
+    "N(0, 10²)": partial(nn.init.normal_, std=10.0),
+    "U(-10, 10)": partial(nn.init.uniform_, a=-10.0, b=10.0),
+    "Xavier": nn.init.xavier_uniform_,
 }
 
 
@@ -160,14 +140,14 @@ def with_random_weights(model: nn.Module, start: str, seed: int) -> nn.Module:
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         if parameter.dim() > 1:
-            STARTS[start](parameter, generator)
+            STARTS[start](parameter, generator=generator)
         elif "bias" in name:
             nn.init.zeros_(parameter)
     return model
 
 
 @kept
-def random_weights(n: int, layers: Sequence[int], draws: int, width: int = 32) -> pd.DataFrame:
+def random_weights(n: int, layers: Sequence[int], draws: int) -> pd.DataFrame:
     """``sensitivity`` (average sensitivity divided by n, all inputs) of models with random weights, a row a draw.
 
     Columns ``kind`` (transformer or LSTM), ``start``, ``layers``, ``draw``.
@@ -176,7 +156,7 @@ def random_weights(n: int, layers: Sequence[int], draws: int, width: int = 32) -
     with torch.no_grad(), one_thread_per_process():
         for i in track(len(cases), "random weights", True):
             kind, start, depth = cases[i]
-            model = LiteralEncoder(n, width, depth) if kind == "transformer" else LSTMReader(width, depth)
+            model = LiteralEncoder(n, layers=depth) if kind == "transformer" else LSTMReader(32, depth)
             tables = [with_random_weights(model, start, seed)(x) > 0 for seed in range(draws)]
             values = average_sensitivity(1 - 2 * torch.stack(tables).double()) / n
             found.append(pd.DataFrame({"kind": kind, "start": start, "layers": depth, "draw": range(draws),

@@ -94,7 +94,7 @@ def fingerprint(function: Callable[..., Any]) -> str:
             continue
         seen.add(place)
         module = _module(place[0])
-        parts += [(*place, code) for code in module.code(place[1])]
+        parts += [(*place, ast.dump(statement)) for statement in module.code(place[1])]
         todo += module.reach(place[1])
     return hashlib.sha256(repr(sorted(parts)).encode()).hexdigest()
 
@@ -120,27 +120,26 @@ class _Module:
             for defined in _defines(statement):
                 self.statements.setdefault(defined, []).append(statement)
 
-    def code(self, name: str) -> list[str]:
+    def code(self, name: str) -> list[ast.stmt]:
         """The statements that define ``name``, or all of them for the module itself, and those that define nothing."""
-        wanted = self.statements if not name else {name, ""}
-        return [ast.dump(statement) for key in wanted for statement in self.statements.get(key, [])]
+        wanted = self.statements if not name else (name, "")
+        return [statement for key in wanted for statement in self.statements.get(key, [])]
 
     def reach(self, name: str) -> Iterator[tuple[str, str]]:
         """Where the names that a definition mentions are defined."""
         if name in self.imported and name not in self.statements:
             yield self.imported[name]
-        for key in self.statements if not name else {name, ""}:
-            for node in (node for statement in self.statements.get(key, []) for node in ast.walk(statement)):
-                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                    target = self.imported.get(node.value.id)
-                    if target and not target[1]:  # an attribute of one of our modules
-                        yield target[0], node.attr
-                elif isinstance(node, ast.Name):
-                    target = self.imported.get(node.id)
-                    if target and target[1]:
-                        yield target
-                    elif node.id in self.statements and node.id != name:
-                        yield self.name, node.id
+        for node in (node for statement in self.code(name) for node in ast.walk(statement)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                target = self.imported.get(node.value.id)
+                if target and not target[1]:  # an attribute of one of our modules
+                    yield target[0], node.attr
+            elif isinstance(node, ast.Name):
+                target = self.imported.get(node.id)
+                if target and target[1]:
+                    yield target
+                elif node.id in self.statements and node.id != name:
+                    yield self.name, node.id
 
 
 @functools.cache

@@ -132,8 +132,7 @@ def train_stack(
     generators = [torch.Generator().manual_seed(2**41 + seed) for seed in seeds]
     step, loss = adam(1.0), torch.full((len(seeds),), math.inf)
     row = torch.cat([p.detach().flatten(1) for p in parameters], 1)
-    velocity = torch.zeros_like(row)
-    shaken = [name != "position" for name, _ in model.named_parameters()]
+    direction = torch.zeros_like(row)
 
     def put(values: Tensor) -> None:
         with torch.no_grad():
@@ -142,27 +141,22 @@ def train_stack(
 
     def slopes(codes: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         loss = losses(model, codes, targets)
-        found = torch.autograd.grad(loss.sum(), parameters, allow_unused=True)
-        flat = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
-        return loss.detach(), torch.cat([g.flatten(1) for g in flat], 1)
+        found = torch.autograd.grad(loss.sum(), parameters, allow_unused=True, materialize_grads=True)
+        return loss.detach(), torch.cat([g.flatten(1) for g in found], 1)
 
     for update in track(updates, label, True):
         batches = [draw(i, generators[i], float(loss[i])) for i in range(len(seeds))]
         codes, targets = (torch.stack(part) for part in zip(*batches, strict=True))
         if shape.optimiser == "noise":
-            noise = [0.02 * torch.randn_like(p) if there else torch.zeros_like(p)
-                     for p, there in zip(parameters, shaken, strict=True)]  # fmt: skip
-            put(row + torch.cat([part.flatten(1) for part in noise], 1))
+            noise = torch.cat([0.02 * torch.randn_like(p).flatten(1) for p in parameters[1:]], 1)
+            put(row + F.pad(noise, (row.shape[1] - noise.shape[1], 0)))  # none on the positions, which come first
         loss, gradient = slopes(codes, targets)
         if shape.optimiser == "sam":
             put(row + 0.05 * gradient / (gradient.norm(dim=1, keepdim=True) + 1e-12))
             _, gradient = slopes(codes, targets)
         rate = shape.rate * min(1.0, 0.05 + 0.95 * (updates - update) / finish)
-        if shape.optimiser == "sgd":
-            velocity = 0.9 * velocity + gradient
-            row = row * (1 - rate * shape.decay) - rate * velocity
-        else:
-            row = row * (1 - rate * shape.decay) - rate * step(gradient)
+        direction = 0.9 * direction + gradient if shape.optimiser == "sgd" else step(gradient)
+        row = row * (1 - rate * shape.decay) - rate * direction
         put(row)
         history.append(loss)
         if (update + 1) % CHUNK == 0 and bool((torch.stack(history[-CHUNK:]).mean(0) < enough).all()):
@@ -171,18 +165,18 @@ def train_stack(
 
 
 @torch.no_grad()
-def stack_sharpness(model: Stack, codes: Tensor, targets: Tensor, perturbations: int, scale: float = 0.02) -> Tensor:
+def stack_sharpness(model: Stack, codes: Tensor, targets: Tensor, perturbations: int) -> Tensor:
     """Rises of the loss as in :func:`parity_lib.chapters.encoder.sharpness`, (perturbations, models), same inputs."""
     generator, rises = torch.Generator().manual_seed(0), []
     before = losses(model, codes, targets)
     shaken = [p for name, p in model.named_parameters() if name != "position"]
     for _ in range(perturbations):
-        noise = [scale * torch.randn(p.shape, generator=generator) for p in shaken]
-        for sign in (1, -1):
-            for p, z in zip(shaken, noise, strict=True):
-                p.add_(z, alpha=sign)
-            if sign == 1:
-                rises.append(4 * (losses(model, codes, targets) - before))
+        noise = [0.02 * torch.randn(p.shape, generator=generator) for p in shaken]
+        for p, z in zip(shaken, noise, strict=True):
+            p.add_(z)
+        rises.append(4 * (losses(model, codes, targets) - before))
+        for p, z in zip(shaken, noise, strict=True):
+            p.sub_(z)
     return torch.stack(rises)
 
 

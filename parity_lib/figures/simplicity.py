@@ -63,11 +63,10 @@ def bias(frame: pd.DataFrame, n: int) -> Figure:
     refits = frame[(frame["kind"] == "refit") & frame["converged"].fillna(False).astype(bool)]
     colours = {"learned": style.SIGNAL, "filled by coins": style.ORANGE}
     fig, axes = style.panels(2, 3.2, ratios=[1.3, 1], share=False)
-    for ax, part, x, y in ((axes[0], fits, "labels", "sensitivity"), (axes[1], refits, "table", "sharpness")):
-        order = None if x == "labels" else list(colours)
-        part = part.assign(labels=part["labels"].astype(int).astype(str))
-        sns.stripplot(part, x=x, y=y, hue="table", palette=colours, hue_order=list(colours), order=order, ax=ax, size=5,
-                      alpha=0.7, dodge=x == "labels", legend=False)  # fmt: skip
+    dots = {"hue": "table", "palette": colours, "hue_order": list(colours), "size": 5, "alpha": 0.7, "legend": False}
+    shown = fits.assign(labels=fits["labels"].astype(int).astype(str))
+    sns.stripplot(shown, x="labels", y="sensitivity", dodge=True, ax=axes[0], **dots)
+    sns.stripplot(refits, x="table", y="sharpness", order=list(colours), ax=axes[1], **dots)
     style.rule(axes[0], n / 2, "n / 2", ha="right")
     axes[0].set(xlabel=f"labels shown, of {2**n}", ylabel="average sensitivity", ylim=(0, None))
     for name, height in (("filled by coins", 0.86), ("learned", 0.5)):

@@ -92,13 +92,13 @@ def test_a_table_is_read_in_the_order_of_the_cube():
 
 def test_bad_input_gets_one_sentence():
     for n in (0, 21, 2.0, True):
-        with pytest.raises(ValueError, match=r"n must be a whole number in 1\.\.20 for all 2\^n inputs at once, got"):
+        with pytest.raises(ValueError, match=r"n, for all 2\^n inputs at once, must be a whole number in 1\.\.20, got"):
             cube(n)
     with pytest.raises(ValueError, match=r"in 1\.\.20"):
         random_function(21, torch.Generator())
     with pytest.raises(ValueError, match=r"the 2\^n values of a function, got 6"):
         walsh_hadamard(torch.ones(6))
-    with pytest.raises(ValueError, match=r"in 1\.\.20 .* got 0"):
+    with pytest.raises(ValueError, match=r"in 1\.\.20, got 0"):
         average_sensitivity(torch.ones(1))
     with pytest.raises(ValueError, match="unknown function 'MEDIAN'; known: " + re.escape(", ".join(FUNCTIONS))):
         find_function("MEDIAN")

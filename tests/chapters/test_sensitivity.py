@@ -70,7 +70,7 @@ def test_the_inequality_holds_for_any_two_functions_and_at_every_input(n, seed):
 
 def test_the_inequality_holds_for_models_and_their_perturbed_copies():
     for name in ("PARITY", "MAJORITY"):
-        sides = pd.DataFrame(sensitivity.two_sides(Encoder(8), construct(name, 8).numpy(), 5, 0.02))
+        sides = pd.DataFrame(sensitivity.two_sides(Encoder(8), construct(name, 8).numpy(), 5))
         assert (sides["left"] >= sides["right"] - 1e-9).all() and (sides["left"] > 1e-4).all()
         expected = float(average_sensitivity(1 - 2 * find_function(name)(cube(8))))
         assert sides["sensitivity"].to_numpy() == pytest.approx(expected, rel=1e-2)

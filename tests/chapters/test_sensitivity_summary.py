@@ -79,7 +79,7 @@ def test_means_counts_and_leads_are_those_of_converged_runs():
     trained = runs((0.1, 0.2, 0.3), converged=(True, True, False))
     assert summary.means(trained, "sharpness")["PARITY"].dropna().to_dict() == pytest.approx({4: 0.1, 8: 0.2})
     assert summary.above_easy(trained, "sharpness").to_dict() == pytest.approx({4: 0.05, 8: 0.15})
-    assert summary.counts(trained).loc["PARITY"].to_dict() == {4: "2/2", 8: "2/2", 12: "0/2"}
+    assert summary.sharpness_table(trained, "n")["PARITY converged"].to_dict() == {4: "2/2", 8: "2/2", 12: "0/2"}
     assert summary.growth(trained, "FIRST", "sharpness").value == pytest.approx(0)
 
 

@@ -124,7 +124,7 @@ def _written(value: float, label: str = "") -> str:
 
 
 def _is_number(text: str) -> bool:
-    return not text.replace("mathdefault", "").strip("$−-0123456789.,{}^\\")
+    return not text.strip("−-0123456789.,⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _plain(text: str) -> str:

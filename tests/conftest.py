@@ -44,8 +44,9 @@ BROWSERS = 4  # parts of the pages; each starts a browser, which takes more than
 class Together(LoadScopeScheduling):
     """Tests side by side, each a piece of work of its own, but for those that share what is made once for them.
 
-    They go to one process: a file whose fixture is dear, and the tests of a quarter of the pages, each of which is opened
-    once. The mark ``xdist_group`` says the same and is not heard by every pair of versions of pytest and pytest-xdist.
+    They go to one process: a file whose fixture is dear, and the tests of a quarter of the pages, each of which is
+    opened once. The mark ``xdist_group`` says the same and is not heard by every pair of versions of pytest and its
+    plugin.
     """
 
     def _split_scope(self, nodeid: str) -> str:

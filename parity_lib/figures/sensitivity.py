@@ -79,7 +79,7 @@ def frontier(frame: pd.DataFrame) -> Figure:
         style.ticks_at(ax.xaxis, ticks)
     noise = frame[(frame["source"] == "weight noise") & frame["flattest"]]
     for row in noise.itertuples():
-        style.say(axes[1], row.norm, row.sharpness, f"n = {row.n}", style.REPAIRED)
+        style.say(axes[1], row.norm, row.sharpness, f"n = {row.n}", style.REPAIRED, (3, -9))
     if style.is_narrow():
         style.colour_words(axes[0], styles)
     else:

@@ -1,6 +1,7 @@
 """Figures of the chapter ``xor``."""
 
 import math
+import textwrap
 
 import numpy as np
 import pandas as pd
@@ -173,12 +174,13 @@ def samples(needed: pd.DataFrame) -> Figure:
         sns.ecdfplot(x=part, stat="percent", color=colour, ax=right, lw=1.8)
         bands = pd.DataFrame(vars(rate(part <= x)) for x in grid)
         right.fill_between(grid, 100 * bands.low, 100 * bands.high, step="post", color=colour, alpha=0.12, lw=0)
-        height = 100 * (part < end).mean() - 9 if place == 0 else 48 - 9 * place
+        height = 100 * (part < end).mean() - 17 if place == 0 else 48 - 9 * place
         right.text(0.98 * end, height, arm, color=colour, ha="right", fontsize=9)
     if none:  # the same interval for each of them
         most = 100 * wilson(0, (ours.arm == none[0]).sum()).high
         right.axhspan(0, most, color=style.STATED, alpha=0.15, lw=0)
-        right.text(0.98 * end, most + 3, f"{', '.join(none)}: none", color=style.STATED, ha="right", fontsize=9)
+        named = textwrap.fill(f"none with {'; '.join(none)}", 30)
+        right.text(0.98 * end, most + 3, named, color=style.STATED, ha="right", fontsize=9)
     right.set(xlim=(0, end), ylim=(-3, 104), xlabel="samples / law", ylabel="streams with every input solved, %")
     ahead = solves["two heads"] > max(0.5, solves.drop("two heads").max())
     right.set_title("Two heads also solve every input" if ahead else "Solving every input")

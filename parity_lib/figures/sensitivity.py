@@ -55,8 +55,11 @@ def mechanism(frame: pd.DataFrame) -> Figure:
     fig, (ax,) = style.panels(1, 3.6, width=0.72 * style.FULL)
     low, high, marks = 1e-8, 10.0, {"trained": "o", "constructed": "^"}
     shown = frame.assign(right=frame["right"].clip(lower=low), left=frame["left"].clip(lower=low))
-    sns.scatterplot(shown, x="right", y="left", hue="function", hue_order=list(FUNCTIONS), palette=FUNCTIONS,
-                    style="kind", markers=marks, s=26, alpha=0.5, linewidth=0, legend=False, ax=ax)  # fmt: skip
+    if shown.empty:
+        style.blank(ax)
+    else:
+        sns.scatterplot(shown, x="right", y="left", hue="function", hue_order=list(FUNCTIONS), palette=FUNCTIONS,
+                        style="kind", markers=marks, s=26, alpha=0.5, linewidth=0, legend=False, ax=ax)  # fmt: skip
     ax.plot([low, high], [low, high], color=style.INK, lw=1)
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(1e-5, high),
            xlabel="(√as T − √as T′)² / n, the lower bound", ylabel="E (T − T′)², the rise of the loss")  # fmt: skip
@@ -87,7 +90,8 @@ def frontier(frame: pd.DataFrame) -> Figure:
     usual = frame[frame["source"] == "AdamW"].groupby("n")["sharpness"].mean()
     times = (usual / noise.set_index("n")["sharpness"]).max()
     found = f"Weight noise finds PARITY up to {times:.0f} times flatter than AdamW does"
-    return style.finding(fig, times > 1, found, "Weight noise finds no flatter PARITY than AdamW")
+    otherwise = "Weight noise finds no flatter PARITY than AdamW" if times <= 1 else "Sharpness of PARITY by its source"
+    return style.finding(fig, times > 1, found, otherwise)
 
 
 @style.drawing

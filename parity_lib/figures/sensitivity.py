@@ -20,10 +20,10 @@ def constructed(frame: pd.DataFrame) -> Figure:
     for name, part in frame.groupby("function"):
         fig.axes[0].errorbar(part["n"], part["sharpness"], 1.96 * part["error"], fmt="none", ecolor=FUNCTIONS[name],
                              lw=1)  # fmt: skip
-    growth = frame[frame["function"] == "PARITY"].sort_values("n")["norm"]
-    grown = growth.iloc[-1] / growth.iloc[0]
-    fig.suptitle(f"Written down for any length; PARITY's norm grows {grown:.0f}-fold, blowup stays")
-    return fig
+    ends = frame[frame["function"] == "PARITY"].sort_values("n")[["norm", "blowup"]].iloc[[0, -1]]
+    grown, blown = ends.iloc[1] / ends.iloc[0]
+    text = f"Written down for any length; PARITY's norm grows {grown:.0f}-fold, blowup stays"
+    return style.finding(fig, grown > 1.5 and 0.8 < blown < 1.25, text, "Written down, by length")
 
 
 @style.drawing

@@ -208,3 +208,12 @@ def test_a_figure_bears_what_is_missing_without_a_warning_and_claims_nothing_of_
         fig = draw()
         fig.canvas.draw()
     assert fig.get_suptitle().startswith(title)
+
+
+@pytest.mark.parametrize(
+    ("norm", "title"),
+    [(1.0, "Written down for any length; PARITY's norm grows 4-fold, blowup stays"), (0.0, "Written down, by length")],
+)
+def test_constructions_are_said_to_grow_where_they_do(norm, title):
+    frame = models().assign(norm=lambda rows: rows["n"] ** norm, blowup=9.0)
+    assert figures.constructed(frame).get_suptitle().replace("\n", " ") == title

@@ -103,7 +103,12 @@ def test_one_length_and_one_strength_are_drawn_and_titles_claim_only_what_is_sho
     lengths = [2**r for r in range(3, 11)]  # more than there are colours
     steps = pd.DataFrame([(d, name, factor, 1.0 / factor) for d in lengths for name in ("characters", "signs")
                           for factor in (1.0, 2.0)], columns=["d", "embedding", "factor", "worst"])  # fmt: skip
-    assert len(figures.window(steps).axes[1].get_legend().get_texts()) == len(lengths)
+    left, right = figures.window(steps).axes[:2]
+    assert len(right.get_legend().get_texts()) == len(lengths)
+    assert [ax.get_title(loc="left") for ax in (left, right)] == ["Zero mean", "Random signs"]
+    large = steps.assign(worst=steps["worst"].where(steps["embedding"] == "characters", steps["factor"] ** 2))
+    titles = [ax.get_title(loc="left") for ax in figures.window(large).axes[:2]]
+    assert titles == ["Zero mean:\nno step is too large", "Random signs:\na step can be too large"]
     plt.close("all")
 
 

@@ -65,9 +65,9 @@ def wilson(successes: int, trials: int) -> Rate:
 
 
 def rate(values: Iterable[bool]) -> Rate:
-    """Rate of the true ones among truth values, such as a column of a frame."""
+    """Rate of the true ones among truth values, such as a column of a frame; of none, 0 of 0, which says nothing."""
     listed = [bool(value) for value in values]
-    return wilson(sum(listed), len(listed))
+    return wilson(sum(listed), len(listed)) if listed else Rate(0, 0, 0.0, 1.0)
 
 
 def rates(frame: "pd.DataFrame", by: str | list[str], success: str = "committed") -> "pd.DataFrame":
@@ -164,15 +164,15 @@ def record(chapter: str, verdicts: Mapping[str, Verdict], **tables: "pd.DataFram
 
 
 def _plain(value: Any) -> Any:
-    """Plain JSON values: tensors, arrays and tuples become lists, keys texts."""
+    """Plain JSON values: tensors, arrays and tuples become lists, keys texts; and, unless strict, no number none."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
+    if strict and isinstance(value, float) and not math.isfinite(value):
         raise ValueError("results must be finite numbers, got nan or inf")
-    return value
+    return value if not isinstance(value, float) or math.isfinite(value) else None
 
 
 def write_json(path: Path, content: Any) -> None:

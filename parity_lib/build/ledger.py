@@ -122,10 +122,10 @@ def lines(numbers: Mapping[str, Any], prefix: str = "") -> list[str]:
 
 
 def short(value: Any) -> str:
-    """A number with three digits, a list of them, or any other value as it is."""
+    """A number with three digits, a list of them, a dash for none, or any other value as it is."""
     if isinstance(value, list):
         return ", ".join(map(short, value))
-    return written(value).removeprefix("1·") if isinstance(value, float) else str(value)
+    return written(value).removeprefix("1·") if isinstance(value, float) else "–" if value is None else str(value)
 
 
 def readable(text: str) -> str:

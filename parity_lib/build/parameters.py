@@ -204,7 +204,8 @@ def checked(parameters: Iterable[Parameter], overrides: Mapping[str, Any]) -> di
             raise ValueError(f"{name} must be distinct positions in 1..{values['n']}, got {shown(tuple(value))}")
         if positions and name == "neighbour_bits" and sum(bit % values["n"] + 1 in value for bit in value) != 1:
             raise ValueError(f"{name} must contain exactly one pair of neighbours, got {shown(tuple(value))}")
-        if twice and known[name].allowed != "[0..1]":  # the bits of an input, which may; a run must not count twice
+        may = known[name].allowed == "[0..1]" or name.endswith("seeds")  # bits of an input; a number for each panel
+        if twice and not may:  # a run must not count twice
             raise ValueError(f"{name} must hold each value once, got {shown(tuple(value))}")
     return values
 

@@ -43,7 +43,8 @@ def run_race(
     from ..chapters import race
 
     try:
-        rivals = race.rivals(race.RIVALS if against is None else [name.strip() for name in against.split(",")])
+        names = race.RIVALS if against is None else [name.strip() for name in against.split(",")]
+        rivals = race.rivals(names, values["n"])
         own = race.load(file)
     except ValueError as error:
         raise ParameterError(str(error)) from None

@@ -185,7 +185,20 @@ def windows(found: pd.DataFrame) -> pd.DataFrame:
     return best.join(window, on=by)[[*by, "low", "high", "at", "best", "solved", "pairs", "calm"]]
 
 
+def every_window(found: pd.DataFrame) -> pd.DataFrame:
+    """:func:`windows` by k, neighbours and n for one to four bits, with gaps where no such sets were tried."""
+    by = ["k", "neighbours", "n"]
+    every = pd.MultiIndex.from_product([(1, 2, 3, 4), (False, True), sorted(found["n"].unique())], names=by)
+    return windows(found).set_index(by).reindex(every)
+
+
 KEYS = [field.name for field in fields(Setting)]
+
+
+def refined(found: pd.DataFrame, pairs: int, seed: int) -> pd.DataFrame:
+    """A map, and below it one of the settings that are :func:`closer`, if there are any."""
+    near = closer(found)
+    return pd.concat([found, success_map(near, pairs, seed)], ignore_index=True) if near else found
 
 
 def best_settings(found: pd.DataFrame) -> list[Setting]:
@@ -201,7 +214,7 @@ def closer(found: pd.DataFrame) -> list[Setting]:
     share = found.groupby(KEYS)["solved"].mean().groupby("k").max()
     near = [one for one in best_settings(found) if 0 < share[one.k] < 1]
     return [
-        replace(one, smoothing=round(factor * one.smoothing, 4), step=step, updates=4 * one.updates)
+        replace(one, smoothing=float(f"{factor * one.smoothing:.4g}"), step=step, updates=4 * one.updates)
         for one in near for factor in (0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25) for step in (one.step / 2, one.step)
     ]  # fmt: skip
 
@@ -339,7 +352,7 @@ def uniform_bend(n: int, k: int, smoothing: float) -> float:
 
 def uniform_bends(ns: Sequence[int], ks: Sequence[int], smoothings: Sequence[float]) -> pd.DataFrame:
     """:func:`uniform_bend` over n, k and smoothing: columns ``n``, ``k``, ``smoothing``, ``bend``."""
-    rows = [(*place, uniform_bend(*place)) for place in product(ns, ks, smoothings)]
+    rows = [(*place, uniform_bend(*place)) for place in product(dict.fromkeys(ns), ks, smoothings)]
     return pd.DataFrame(rows, columns=["n", "k", "smoothing", "bend"])
 
 
@@ -356,7 +369,7 @@ def forces(settings: list[Setting], pairs: int, seed: int) -> pd.DataFrame:
         for name, part in zip(FORCES, risk.forces(), strict=True):
             for frame, heads in enumerate(places):
                 columns = {"smoothing": setting.smoothing, "k": setting.k, "seed": seeds, "force": name}
-                update = frame * setting.updates // 100
+                update = frame * setting.updates // (len(places) - 1)
                 parts.append(pd.DataFrame(columns | {"update": update, "size": pull(part, heads)}))
     return pd.concat(parts, ignore_index=True)
 
@@ -396,6 +409,8 @@ def landscape(n: int, bits: list[int], smoothings: list[float], points: int, sta
     in s, where heads of norm n are as long as those of the paper.
     """
     task, parts = Parity(n, bits), []
+    if task.k != 2:
+        raise ValueError(f"the landscape is over two heads, so pair_bits must be two positions, got {list(bits)}")
     recipes = {f"b = {b:g}": Setting(n, 2, b, updates=updates).recipe(1e-4, 40) for b in smoothings}
     recipes["heads that sample"] = RECIPES["repaired"]
     places = torch.cartesian_prod(torch.arange(points), torch.arange(points))  # both heads on a finer circle

@@ -94,12 +94,15 @@ def _sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
-def rivals(names: Iterable[str]) -> list[Recipe]:
-    """The named recipes, each once, as the chart has them."""
+def rivals(names: Iterable[str], n: int = 2) -> list[Recipe]:
+    """The named recipes, each once, as the chart has them, if they can be trained on n positions."""
     listed = list(names)
     if len(set(listed)) < len(listed):
         raise ValueError(f"recipes to race against must be distinct, got {', '.join(listed)}")
-    return [CHARTED.get(name) or RECIPES[known(name, RECIPES, f"recipe {name!r}")] for name in listed]
+    chosen = [CHARTED.get(name) or RECIPES[known(name, RECIPES, f"recipe {name!r}")] for name in listed]
+    if n > 24 and (drawing := [recipe.name for recipe in chosen if recipe.cube_share]):
+        raise ValueError(f"against {', '.join(drawing)}, on a share of all inputs, n must be at most 24, got {n}")
+    return chosen
 
 
 def run(recipe: Recipe, n: int, ks: Sequence[int], pairs: int, updates: int, device: str = "cpu") -> pd.DataFrame:

@@ -41,6 +41,8 @@ SMOOTHER = 0.2
 STATED = (RECIPES["theory"], replace(RECIPES["theory"], smoothing=SMOOTHER))
 SOLVED = 0.95
 """A run counts as a soft solution if it closes this share of the gap between guessing and the least risk."""
+DRAWS = 100_000
+"""Sets that are drawn at most until enough have a wanted property."""
 
 # Sets of bits
 
@@ -56,7 +58,7 @@ def draw_sets(
 ) -> tuple[Parity, ...]:
     """``count`` random sets of k bits with the property ``wanted``, uniform among those that have it."""
     generator = torch.Generator().manual_seed(seed)
-    drawn = (Parity.random(n, k, generator) for _ in range(100_000))
+    drawn = (Parity.random(n, k, generator) for _ in range(DRAWS))
     found = tuple(islice(filter(wanted, drawn), count))
     if len(found) < count:
         raise ValueError(f"found only {len(found)} of {count} sets of {k} bits in 1..{n} with the wanted property")
@@ -66,6 +68,12 @@ def draw_sets(
 def sets_at_distance(n: int, k: int, distance: int, count: int, seed: int) -> tuple[Parity, ...]:
     """Sets whose two closest bits are exactly ``distance`` apart on the circle."""
     return draw_sets(n, k, count, seed, lambda task: closest_distance(task) == distance)
+
+
+def sets_with_distance(n: int, k: int, distance: int) -> int:
+    """How many sets have their two closest bits exactly so far apart: all that far, less those farther."""
+    near, far = (n * math.comb(max(0, n - k * (d - 1) - 1), k - 1) // k for d in (distance, distance + 1))
+    return near - far
 
 
 def mixed_sets(n: int, k: int, count: int, seed: int) -> tuple[Parity, ...]:
@@ -141,11 +149,13 @@ def success(frame: pd.DataFrame, column: str = "committed", **where: object) -> 
     """Rate of the truth values in ``column`` among the rows that have the given values; of no rows, 0 of 0."""
     for name, value in where.items():
         frame = frame[frame[name] == value]
-    return rate(frame[column]) if len(frame) else Rate(0, 0, 0.0, 1.0)
+    return rate(frame[column])
 
 
 def counts(frame: pd.DataFrame, rows: list[str], column: str, success: str = "committed") -> pd.DataFrame:
     """A table of ``k of N``: a row for each combination of ``rows``, a column for each value of ``column``."""
+    if frame.empty:
+        return frame[rows]
     found = rates(frame, [*rows, column], success)
     text = found["successes"].astype(str) + " of " + found["trials"].astype(str)
     wide = found.assign(text=text).pivot(index=rows, columns=column, values="text")
@@ -190,11 +200,14 @@ def sweep_distance(n: int, k: int, distances: list[int], pairs: int, updates: in
 
     :func:`outcomes` with the columns ``recipe``, ``distance``, ``kind`` (``apart``; ``around`` if n and 1 are the
     only neighbours; ``close``) and ``closed``, see :func:`share_closed`. Sets of kind ``around`` are drawn besides,
-    with distance 1 and ``drawn`` false: they count for Proposition 21 and not for the curve.
+    with distance 1 and ``drawn`` false: they count for Proposition 21 and not for the curve. A distance, or kind, that
+    next to no set has is left out.
     """
-    possible = [distance for distance in sorted({1, *distances}) if distance <= n // k]
+    rare = 2 * pairs * math.comb(n, k) / DRAWS  # a property that fewer sets have may not be met often enough
+    possible = [distance for distance in sorted({1, *distances}) if sets_with_distance(n, k, distance) > rare]
     drawn = [task for distance in possible for task in sets_at_distance(n, k, distance, pairs, seed=100 + distance)]
-    every = [*drawn, *draw_sets(n, k, pairs, 99, lambda task: task.neighbours == ((n, 1),))]
+    around = pairs if math.comb(n - k - 1, k - 2) > rare else 0
+    every = [*drawn, *draw_sets(n, k, around, 99, lambda task: task.neighbours == ((n, 1),))]
     names = {(): "apart", ((n, 1),): "around"}
     kinds = [names.get(task.neighbours, "close") for task in every]
     labels = {"distance": [closest_distance(task) for task in every], "kind": kinds}
@@ -241,18 +254,24 @@ def sweep_heads(n: int, k: int, counts: list[int], pairs: int, updates: int, dev
     return frame.assign(closed=share_closed(frame["risk"], k))
 
 
+def all_inputs(n: int) -> float:
+    """2^n: a whole number as long as a column of such can hold it."""
+    return 2**n if n < 63 else 2.0**n
+
+
 @kept
 def sweep_batch(
     n: int, k: int, batches: list[int], product_batches: list[int], pairs: int, updates: int, device: str = "cpu"
 ) -> pd.DataFrame:
     """Success by examples per update, sets without neighbours: :func:`outcomes` with ``recipe`` and ``batch``.
 
-    ``batch`` is 2^n for the exact gradient of the sigmoid hinge.
+    ``batch`` is 2^n for the exact gradient of the sigmoid hinge. If more than half of the positions are bits, sets have
+    neighbours.
     """
-    tasks = draw_sets(n, k, pairs, 60, lambda task: not task.neighbours)
+    tasks = draw_sets(n, k, pairs, 60, lambda task: 2 * k > n or not task.neighbours)
     plan = [(SIGNED, b) for b in (*batches, None)] + [(RECIPES["product-head"], b) for b in product_batches]
     parts = [
-        outcomes(fit(tasks, recipe, updates, device, batch=b)).assign(recipe=recipe.name, batch=b or 2**n)
+        outcomes(fit(tasks, recipe, updates, device, batch=b)).assign(recipe=recipe.name, batch=b or all_inputs(n))
         for recipe, b in plan
     ]
     return pd.concat(parts, ignore_index=True)
@@ -386,12 +405,13 @@ def fitted_exponent(frame: pd.DataFrame, column: str, least: int = 50, draws: in
     """Exponent of the power law through the medians of ``column`` over ``n``, by least squares on logarithms.
 
     The interval is the bootstrap's, drawing the pairs of every n anew and apart: each n has sets of its own. It knows
-    how the pairs scatter, not whether a power law is right. Lengths below ``least`` are left out.
+    how the pairs scatter, not whether a power law is right. Lengths below ``least`` are left out; of fewer than two
+    there is no exponent, nan.
     """
     chance = np.random.default_rng(0)
     groups = {n: group[column].to_numpy() for n, group in frame.groupby("n") if n >= least}
     if len(groups) < 2:
-        raise ValueError(f"an exponent needs two lengths of at least {least}, got {sorted(groups)}")
+        return Interval(math.nan, math.nan, math.nan)
     medians = []
     for values in groups.values():
         drawn = values[chance.integers(len(values), size=(draws, len(values)))]

@@ -243,6 +243,13 @@ def pairs_by_length(lengths: Sequence[int], trials: int, most: int, noises: Sequ
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+def pairs_to_longest(lengths: Sequence[int], trials: int, longest_trials: int, most: int) -> pd.DataFrame:
+    """:func:`pairs_by_length`, with a number of streams of its own for the longest."""
+    *short, longest = sorted(lengths)
+    parts = [pairs_by_length(short, trials, most)] if short else []
+    return pd.concat([*parts, pairs_by_length([longest], longest_trials, most)], ignore_index=True)
+
+
 @kept
 def triples_by_length(
     lengths: Sequence[int], trials: int, most: int, subsets_to: int, noises: Sequence[float] = (0.0,)
@@ -331,6 +338,12 @@ def needed(frame: pd.DataFrame, by: Sequence[str] = ("learner", "k", "n")) -> pd
 
     found = frame.groupby(list(by), sort=False)["examples"].apply(three).unstack().reset_index()
     return found.sort_values(by[-1], kind="stable", ignore_index=True)
+
+
+def saved(needed: pd.DataFrame) -> float:
+    """How many times as many examples the first row asks for as the last, in the median; nan if one found nothing."""
+    first, last = needed["median"].iloc[[0, -1]]
+    return float(first / last) if math.isfinite(first + last) else math.nan
 
 
 def longest(needed: pd.DataFrame, k: int, *learners: str) -> pd.Series:

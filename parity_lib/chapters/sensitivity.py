@@ -269,6 +269,8 @@ def sides_of(groups: Sequence[Models], shown: int) -> pd.DataFrame:
         known = models.runs.filter(["kind", "n", "function", "seed"]).to_dict("records")
         found += [pd.DataFrame(names | two_sides(Encoder(names["n"]), row, shown))
                   for names, row in zip(known, models.rows, strict=True) if names["n"] <= CUBE_BITS]  # fmt: skip
+    if not found:  # no length of at most 14 bits
+        return pd.DataFrame(columns=["kind", "n", "function", "left", "right", "sensitivity", "after"], dtype=float)
     return pd.concat(found, ignore_index=True)
 
 

@@ -191,7 +191,8 @@ def judge_bias(fits: pd.DataFrame, refits: pd.DataFrame, untrained: pd.DataFrame
     right = (fits["accuracy"] == 1).groupby(fits["labels"]).mean()
     differences = (fits["learned"] - fits["filled"]).groupby(fits["labels"]).apply(mean_interval)
     judged = differences[right > 0.5]
-    pairs = refits[refits["converged"]].pivot_table(index="function", columns="table", values="sharpness").dropna()
+    pairs = refits[refits["converged"]].pivot_table(index="function", columns="table", values="sharpness")
+    pairs = pairs.reindex(columns=["learned", "filled by coins"]).dropna()
     flatter = mean_interval(pairs["learned"] - pairs["filled by coins"]) if len(pairs) else None
     gaps = random_gaps(untrained)
     numbers = {

@@ -60,6 +60,12 @@ def follow(n: int, seeds: int, settings: Settings, every: int, perturbations: in
 # Learned functions against random fill
 
 
+def check_labels(n: int, labels: Sequence[int]) -> None:
+    """No more labels can be shown than n bits have inputs."""
+    if not all(1 <= shown <= 2**n for shown in labels):
+        raise ValueError(f"labels must be in 1..{2**n}, the inputs of {n} bits, got {', '.join(map(str, labels))}")
+
+
 @kept
 def fit_random_functions(n: int, labels: Sequence[int], functions: int, settings: Settings) -> pd.DataFrame:
     """Random functions of n bits of which K values are shown, extended by the model and by coins.
@@ -71,8 +77,7 @@ def fit_random_functions(n: int, labels: Sequence[int], functions: int, settings
 
 
 def _fits(n: int, labels: int, functions: int, settings: Settings) -> tuple[pd.DataFrame, list[Tensor], list[Tensor]]:
-    if not 1 <= labels <= 2**n:
-        raise ValueError(f"labels must be in 1..{2**n}, the inputs of {n} bits, got {labels!r}")
+    check_labels(n, [labels])
     x, encoder, generators = cube(n), Encoder(n), [torch.Generator().manual_seed(seed) for seed in range(functions)]
     targets = [random_function(n, generator) for generator in generators]
     shown = [torch.randperm(2**n, generator=generator)[:labels] for generator in generators]

@@ -14,7 +14,7 @@ worst of the :math:`2^d` inputs is found by looking at how far the other positio
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -72,6 +72,13 @@ class SparseXOR:
 
 def _all_signs(count: int) -> Tensor:
     return 2.0 * binary_digits(torch.arange(2**count), count).double() - 1
+
+
+def check_lengths(**lengths: Sequence[int]) -> None:
+    """Characters, and counting over all pairs, ask for lengths that are powers of two."""
+    for name, given in lengths.items():
+        if any(d & (d - 1) for d in given):
+            raise ValueError(f"{name} must be powers of two, as all but odd_lengths, got {', '.join(map(str, given))}")
 
 
 def default_width(d: int, embedding: str = "characters") -> int:

@@ -539,6 +539,8 @@ def judge_random_start(starts: pd.DataFrame) -> Verdict:
     """``xor-random-start``: two heads that differ, at two spreads, with the largest step of the map."""
     factor = starts.factor.max()
     part = starts.query("factor == @factor and spread in (0.35, 0.5) and readout == 'product'")
+    if part.empty:
+        return _from_some_length_on([], starts.d, "measured", {}, "", "from a random start")
     found = rates(part, ["d", "spread"], "solved")
     numbers = {f"d = {row.d}, spread {row.spread:g}": wilson(row.successes, row.trials) for row in found.itertuples()}
     tail = beyond(found.set_index("d").low <= ENOUGH)

@@ -115,13 +115,28 @@ def construction(warmest: pd.DataFrame, smoothed: pd.DataFrame) -> Figure:
     n, least = np.array(sorted(warmest["n"]), dtype=float), warmest["temperature"].min()
     left.plot(n, 1 / n, ":", color=style.STATED)
     style.say(left, n[-1], 1 / n[-1], "1/n", style.STATED, (0, 9), "right")
-    style.say(left, n[-1], least, "needed: ∝ 1/n²", style.SIGNAL, (0, -10), "right")
-    left.set(xscale="log", yscale="log", xlabel="positions n", ylabel="temperature", ylim=(0.12 * least, 1),
-             title="Soft heads of norm 1\nmust be far colder than 1/n")  # fmt: skip
+    scaled = warmest["temperature"] * warmest["n"] ** 2
+    law = len(scaled) > 1 and scaled.max() < 1.2 * scaled.min()
+    style.say(left, n[-1], least, "needed: ∝ 1/n²" if law else "needed", style.SIGNAL, (0, -10), "right")
+    colder = (warmest["temperature"] * warmest["n"] < 0.5).all()
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel="positions n",
+        ylabel="temperature",
+        ylim=(0.12 * least, 1),
+        title="Soft heads of norm 1\n" + ("must be far colder than 1/n" if colder else "and their temperature"),
+    )
     few = smoothed[smoothed["k"].isin([1, smoothed["k"].max()])]  # the others lie between
     sns.lineplot(few.assign(k=few["k"].map("k = {}".format)), x="smoothing", y="risk", hue="k", ax=right)
-    right.set(xscale="log", yscale="log", xlabel="smoothing b", ylabel="risk",
-              title="Hard heads: a smoothed ReLU\nalways costs something")  # fmt: skip
+    costs = (smoothed["risk"] > 0).all()
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel="smoothing b",
+        ylabel="risk",
+        title="Hard heads: a smoothed ReLU\n" + ("always costs something" if costs else "and its risk"),
+    )
     style.label_lines(right)
     return fig
 

@@ -31,7 +31,7 @@ def success_map(found: pd.DataFrame) -> Figure:
     fig, parts = style.panels_by(found[one_step & found["k"].between(2, 4)], "k", height=2.9)
     for ax, k, part in parts:
         table = style.rate_map(part, "solved", "c1", "smoothing", ax)
-        ax.set(title=f"k = {k}: up to {table.to_numpy().max():.0f} % solved", xlabel="smoothing b",
+        ax.set(title=f"k = {k}: up to {table.max(axis=None):.0f} % solved", xlabel="smoothing b",
                ylabel="c1 (temperature c1/n)")  # fmt: skip
         ax.tick_params(axis="x", labelsize=7.5)
     return fig

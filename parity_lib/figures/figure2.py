@@ -29,19 +29,26 @@ HALF_WAY = {"figure2": "The authors' code", "figure2-signed": "Exact gradient, l
 def heat_maps(course: pd.DataFrame) -> Figure:
     """The paper's Figure 2: a row for every panel, a heat map for every head, position against epoch.
 
-    ``course`` is a frame of :func:`parity_lib.chapters.figure2.course`; the title of a row says how its run ended.
+    ``course`` is a frame of :func:`parity_lib.chapters.figure2.course`; the title of a row says how its run ended. More
+    heads than fit side by side stand below each other.
     """
     rows = list(course.groupby("panel", sort=False))
-    fig = plt.figure(figsize=(NARROW if is_narrow() else FULL, 2.5 * len(rows)))
-    for part, (_, frame) in zip(fig.subfigures(len(rows), 1, squeeze=False)[:, 0], rows, strict=True):
+    across = 4 if is_narrow() else 6
+    lines = [-(-int(frame["head"].max()) // across) for _, frame in rows]
+    fig = plt.figure(figsize=(NARROW if is_narrow() else FULL, 2.5 * sum(lines)))
+    parts = fig.subfigures(len(rows), 1, squeeze=False, height_ratios=lines)[:, 0]
+    for part, count, (_, frame) in zip(parts, lines, rows, strict=True):
         heads, bits = list(frame.groupby("head")), sorted(frame.loc[frame["bit"], "position"].unique())
-        axes = part.subplots(1, len(heads), sharey=True, squeeze=False)[0]
+        places = part.subplots(count, min(len(heads), across), sharey=True, squeeze=False).flat
+        axes = places[: len(heads)]
+        for spare in places[len(heads) :]:
+            spare.axis("off")
         for ax, (head, one) in zip(axes, heads, strict=True):
             table = one.pivot(index="position", columns="epoch", values="attention")
             heat(table, ax, vmin=0, vmax=1, cmap="viridis", rasterized=True, linewidths=0)
             ax.invert_yaxis()
             epochs = table.columns[:: max(1, (len(table.columns) - 1) // (1 if is_narrow() else 3))]
-            ax.set(title=f"head {head}", xlabel="epoch", ylabel="position" if ax is axes[0] else "")
+            ax.set(title=f"head {head}", xlabel="epoch", ylabel="position" if (head - 1) % across == 0 else "")
             ax.set_xticks(epochs + 0.5, epochs, rotation=0)
             _bit_ticks(ax, bits, len(table))
         bar = {"location": "bottom", "aspect": 40} if is_narrow() else {"pad": 0.01}

@@ -43,7 +43,7 @@ def overview(rows: pd.DataFrame) -> Figure:
         ticks[top + 0.15 * (tall[verdict] - 1)] = f"{count}  {WORDS[verdict][int(count != 1)]}"
         top += 0.3 * tall[verdict] + 0.3
         ax.axhline(top - 0.3, color="#e4e4e4", lw=0.8)
-    ax.set(xlim=(-0.5, len(kinds) - 0.5), ylim=(top - 0.2, -0.35))
+    ax.set(xlim=(-0.5, max(1, len(kinds)) - 0.5), ylim=(top - 0.2, -0.35))
     ax.set_yticks(list(ticks), list(ticks.values()), color=INK)
     ax.set_xticks([column - 0.38 for column in range(len(kinds))], [how[kind] for kind in kinds], ha="left")
     ax.xaxis.tick_top()

@@ -30,9 +30,10 @@ def window(found: pd.DataFrame) -> Figure:
         if near and 1 in lengths:
             ax.text(shown.shape[1] / 2, len(lengths[1]) / 2, "one bit has no neighbours", ha="center", va="center",
                     color=style.STATED)  # fmt: skip
-    best = cells.max(axis=1)
-    pairs = [(best[False, k], best[True, k]) for k in lengths if k > 1]
-    holds = all(apart.iloc[0] > 70 and apart.iloc[-1] < 50 and (apart <= near).all() for apart, near in pairs)
+    best = cells.max(axis=1).unstack("neighbours").reindex(columns=[False, True])  # nan where there are no such sets
+    pairs = [best.loc[k] for k in lengths if k > 1]
+    closes = [part[False].iloc[0] > 70 and part[False].iloc[-1] < 50 for part in pairs]
+    holds = bool(pairs) and all(closes) and all((part[False] <= part[True]).all() for part in pairs)
     text = "From two bits on the window of smoothings closes as n grows, first for bits apart"
     return style.finding(fig, holds, text, "Solved pairs by smoothing, number of bits and of positions")
 
@@ -43,12 +44,16 @@ def forces_by_length(found: pd.DataFrame) -> Figure:
     fig, parts = style.panels_by(found, "temperature", "temperature {}", share=False)
     for ax, _, rows in parts:
         part = rows[rows.groupby("n")["size"].transform(lambda values: values.notna().all())]  # no length half measured
+        if part.empty:
+            style.blank(ax)
+            continue
         draw_forces(part, "n", ax, "gradient at the start")
         ax.set_xlabel("number of positions n")
         style.ticks_at(ax.xaxis, sorted(found["n"].unique())[::2])
     middle = found.dropna().groupby(["temperature", "force", "n"])["size"].median()
     fall = {key: part.iloc[-1] / part.iloc[0] for key, part in middle.groupby(["temperature", "force"])}
-    holds = fall["1/n", "parity signal"] < 1e-20 and fall["1", "parity signal"] > 1e-8
+    cold, warm = (fall.get((temperature, "parity signal"), np.nan) for temperature in ("1/n", "1"))
+    holds = cold < 1e-20 and warm > 1e-8
     text = "At temperature 1/n the parity signal vanishes with n; at 1 it falls like a power of n"
     return style.finding(fig, holds, text, "Both forces at the start, by number of positions")
 
@@ -58,8 +63,9 @@ def aliases(found: pd.DataFrame) -> Figure:
     """Runs of the sigmoid hinge that rest between the bits: summed attention by position, a panel per k."""
     if found.empty:
         fig, _ = style.panels(1, 2.4)
-        fig.suptitle("Every run reads its bits: no trap to show")
+        fig.suptitle("No run rests between the bits: no trap to show")
         return fig
+    between = []  # whether a third is on every bit, and two thirds beside it
     fig, parts = style.panels_by(found, "k", "k = {}", 2.4)
     for ax, _, part in parts:
         sns.barplot(part, x="position", y="weight", hue="bit", palette={True: style.BIT, False: style.FAINT},
@@ -68,16 +74,21 @@ def aliases(found: pd.DataFrame) -> Figure:
         style.rule(ax, 2 / 3, colour=style.STATED)
         ax.set(ylabel="summed attention", ylim=(0, max(1.05, 1.05 * part["weight"].max())))
         ax.set_yticks([0, 1 / 3, 2 / 3, 1], ["0", "1/3", "2/3", "1"])
-    fig.suptitle("Stuck between the bits: a third on each bit (green), two thirds beside it")
-    return fig
+        weight, bit = (part.sort_values("position")[name].to_numpy() for name in ("weight", "bit"))
+        beside = np.maximum(np.roll(weight, 1), np.roll(weight, -1))
+        between += [*np.abs(weight[bit] - 1 / 3), *np.abs(beside[bit] - 2 / 3)]
+    text = "Stuck between the bits: a third on each bit (green), two thirds beside it"
+    return style.finding(fig, max(between) < 0.1, text, "At rest, and not on the bits (green)")
 
 
 @style.drawing
 def start_risk(found: pd.DataFrame) -> Figure:
-    """Exact risk at the random start by smoothing, a line for every k, medians and quartiles, at c1 = 1."""
-    at_one = found[found["c1"] == 1]
+    """Exact risk at the start by smoothing, at the c1 nearest to 1: medians and quartiles, a line for every k."""
+    nearest = min(found["c1"].unique(), key=lambda c1: abs(np.log(c1)))
+    at_one = found[found["c1"] == nearest]
     fig = style.curves(style.medians, at_one, "smoothing", "risk", hue="k", names="k = {}", log="x",
-                       xlabel="smoothing b", ylabel="risk at the start")  # fmt: skip
+                       xlabel="smoothing b", ylabel="risk at the start"
+                       + (f", c1 = {nearest:g}" if nearest != 1 else ""))  # fmt: skip
     (ax,) = fig.axes
     style.rule(ax, 1, "the paper: 1", style.STATED, "--")
     above = (at_one.groupby(["k", "smoothing"])["risk"].median() > 1.1).all()
@@ -97,8 +108,10 @@ def entries(found: pd.DataFrame) -> Figure:
     for r, c in zip(*np.nonzero(table.to_numpy() <= 0), strict=True):
         ax.text(c + 0.5, r + 0.5, "0", ha="center", va="center", color=style.STATED)
     ax.set_xticklabels(["1: x", "2: 1 - x", "3: sin", "4: cos"])
-    ax.set(xlabel="column (what it multiplies)", ylabel="row", title="Only the first row moves, and all of it")
-    return fig
+    ax.set(xlabel="column (what it multiplies)", ylabel="row")
+    moves = table.to_numpy() > 0
+    holds = moves[0].all() and not moves[1:].any()
+    return style.finding(fig, holds, "Only the first row moves, and all of it", "Mean size of the gradient, by entry")
 
 
 @style.drawing

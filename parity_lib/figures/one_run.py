@@ -19,16 +19,21 @@ def risk_and_forces(risks: pd.DataFrame, forces: pd.DataFrame) -> Figure:
     sns.lineplot(risks, x="update", y="risk", color=style.INK, ax=left)
     start, end = risks["risk"].iloc[[0, -1]]
     what = risks.attrs.get("what", "risk")  # heads that sample minimise no risk
-    title = f"{'The risk' if what == 'risk' else what} {'falls' if end < start else 'rises'}"
-    left.set(ylabel=what, title=f"{title} from {start:.3g} to {end:.3g}")
+    way = "falls" if end < start else "rises" if end > start else "stays"
+    title = f"{'The risk' if what == 'risk' else what} {way}"
+    left.set(ylabel=what, title=f"{title} from {start:.3g} to {end:.3g}" if end != start else f"{title} at {end:.3g}")
     sizes = forces.groupby("force")["norm"].max()
     present = {name: colour for name, colour in COLOURS.items() if sizes.get(name, 0) > 0}
     if len(present) < len(COLOURS):  # the other force is the net force
         present.pop("net force", None)
-    sns.lineplot(forces[forces["force"].isin(present)], x="update", y="norm", hue="force", units="head", estimator=None,
-                 palette=present, lw=1.3, alpha=0.8, legend=False, ax=right)  # fmt: skip
+    shown = forces[forces["force"].isin(present)]
+    if present:
+        sns.lineplot(shown, x="update", y="norm", hue="force", units="head", estimator=None, palette=present, lw=1.3,
+                     alpha=0.8, legend=False, ax=right)  # fmt: skip
+        style.colour_words(right, present, loc="lower right")
+    else:
+        style.blank(right)
     absent = [f"no {name}" for name in COLOURS if sizes.get(name, 1) == 0]
     title = "; ".join(filter(None, ("Forces on the heads", " and ".join(absent))))
     right.set(yscale="log", ylabel="norm, one line a head", title=title)
-    style.colour_words(right, present, loc="lower right")
     return fig

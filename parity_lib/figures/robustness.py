@@ -107,13 +107,13 @@ def by_batch(frame: pd.DataFrame, inputs: int) -> Figure:
     """Committed success against the number of examples per update; ``inputs`` is the exact gradient."""
     colours = {"product-head": style.REPAIRED, "figure2-signed": style.CODE}
     exact, batches = frame["batch"] == inputs, sorted(set(frame["batch"]) - {inputs})
-    end = 4 * batches[-1]  # no line leads there, so it need not be as far away as it is
+    end = 4 * max(batches, default=inputs)  # no line leads there, so it need not be as far away as it is
     fig = style.curves(style.success_lines, frame[~exact], "batch", "committed", colours, hue="recipe", log="x",
                        names=NAMES | {"figure2-signed": "the authors' loss"})  # fmt: skip
     style.success_lines(frame[exact].assign(batch=end), "batch", "committed", hue="recipe", palette=colours, ls="none",
                         legend=False, ax=fig.axes[0])  # fmt: skip
     shown = batches[:: 2 if style.is_narrow() else 1]
-    fig.axes[0].set(xlim=(0.8 * batches[0], 1.3 * end), xlabel="examples per update")
+    fig.axes[0].set(xlim=(0.8 * min(batches, default=inputs), 1.3 * end), xlabel="examples per update")
     fig.axes[0].set_xticks([*shown, end], [*(f"{b:,}".replace(",", " ") for b in shown), "all"], fontsize=8)
     small = frame[frame["batch"] == frame["batch"].min()]
     holds = style.share(small, recipe="product-head") > 0.8 > 0.2 > style.share(small, recipe="figure2-signed")

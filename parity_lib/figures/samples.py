@@ -58,8 +58,11 @@ def by_size(needed: pd.DataFrame, exponent: float) -> Figure:
     if len(finite):
         _fan(finite, "numbers", style.REPAIRED, ax)
         _law(finite, "numbers", -1, "∝ 1/d", ax)
-    ax.set(xscale="log", xlabel="numbers d in a head",
-           title=f"More numbers, fewer examples: the power is {exponent:.1f}".replace("-", "−"))  # fmt: skip
+    else:
+        style.blank(ax)
+    text = f"More numbers, fewer examples: the power is {exponent:.1f}".replace("-", "−")
+    title = text if exponent < 0 else "Examples needed, by numbers in a head"
+    ax.set(xscale="log", xlabel="numbers d in a head", title=title)
     return fig
 
 
@@ -114,4 +117,5 @@ def under_noise(needed: pd.DataFrame, averaging: Collection[str]) -> Figure:
     off = np.log(last["median"] / first["median"] / last["law"] * first["law"]).xs("heads", level="learner").abs()
     dead = ~np.isfinite(last["median"].xs("elimination", level="learner"))
     text = "Heads pay for wrong labels as a mean does, elimination dies of them"
-    return style.finding(fig, bool(off.max() < 1 and dead.all()), text, "Examples needed, by the rate of wrong labels")
+    holds = ends["min"] < ends["max"] and off.max() < 1 and dead.all()
+    return style.finding(fig, bool(holds), text, "Examples needed, by the rate of wrong labels")

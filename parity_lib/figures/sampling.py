@@ -44,7 +44,8 @@ def recovery(frame: pd.DataFrame) -> Figure:
     ax.axvline(0.5, color=style.STATED, lw=1.2, ls="--")
     style.say(ax, 0.5, 1.45, "½", style.STATED, (4, 0))
     ax.set(xlabel="permanent of the attention on B", ylabel="", xlim=(-0.02, 1.02))
-    holds = not (frame[~frame["right"]]["perm"] > 0.5).any()
+    sure = frame[frame["perm"] > 0.5]
+    holds = len(sure) > 0 and sure["right"].all()
     return style.finding(fig, holds, "Beyond one half the heads are never misread", "Permanent and arg-max")
 
 

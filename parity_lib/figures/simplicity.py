@@ -18,9 +18,10 @@ def ladder(frame: pd.DataFrame, budget: int) -> Figure:
     converged = shown[shown["converged"]]
     for ax, part, y, centre in ((axes[0], shown, "updates_", "median"), (axes[1], converged, "sharpness", "mean")):
         parities, others = part[part["k"] > 0], part[part["k"] == 0]
-        sns.scatterplot(parities, x="sensitivity", y=y, hue="learns", palette={True: style.SIGNAL, False: style.BLIND},
-                        s=18, alpha=0.6, linewidth=0, ax=ax, legend=False)  # fmt: skip
-        sns.lineplot(parities, x="sensitivity", y=y, estimator=centre, errorbar=None, color=style.SIGNAL, ax=ax)
+        dots = {"hue": "learns", "palette": {True: style.SIGNAL, False: style.BLIND}, "alpha": 0.6, "legend": False}
+        if len(parities):
+            sns.scatterplot(parities, x="sensitivity", y=y, s=18, linewidth=0, ax=ax, **dots)
+            sns.lineplot(parities, x="sensitivity", y=y, estimator=centre, errorbar=None, color=style.SIGNAL, ax=ax)
         sns.scatterplot(others, x="sensitivity", y=y, color=style.ORANGE, marker="D", s=22, ax=ax, linewidth=0)
         for place, (name, group) in enumerate(others.groupby("function")):  # in turn above and below, to keep apart
             height, offset, side = (group[y].min(), -6, "top") if place % 2 else (group[y].max(), 5, "bottom")
@@ -32,11 +33,11 @@ def ladder(frame: pd.DataFrame, budget: int) -> Figure:
     style.say(axes[0], 1, 1.2 * budget, "never", style.BLIND, (0, -3), va="top")
     axes[0].set_ylabel("updates to learn")
     axes[1].set_ylabel("sharpness, converged runs")
-    hardest = int(shown[shown["k"] > 0].groupby("k")["updates_"].median().idxmax())
+    updates = shown[shown["k"] > 0].groupby("k")["updates_"].median()
     sharpest = converged[converged["k"] > 0].groupby("k")["sharpness"].mean()
-    title = f"Of the k-parities k = {hardest} is hardest"
-    fig.suptitle(title + (f", k = {int(sharpest.idxmax())} sharpest" if len(sharpest) else ""))
-    return fig
+    title = f"Of the k-parities k = {int(updates.idxmax())} is hardest"
+    title += f", k = {int(sharpest.idxmax())} sharpest" if len(sharpest) else ""
+    return style.finding(fig, (updates == updates.max()).sum() == 1, title, "k-parities and other functions")
 
 
 @style.drawing
@@ -66,7 +67,10 @@ def bias(frame: pd.DataFrame, n: int) -> Figure:
     dots = {"hue": "table", "palette": colours, "hue_order": list(colours), "size": 5, "alpha": 0.7, "legend": False}
     shown = fits.assign(labels=fits["labels"].astype(int).astype(str))
     sns.stripplot(shown, x="labels", y="sensitivity", dodge=True, ax=axes[0], **dots)
-    sns.stripplot(refits, x="table", y="sharpness", order=list(colours), ax=axes[1], **dots)
+    if refits.empty:
+        style.blank(axes[1])
+    else:
+        sns.stripplot(refits, x="table", y="sharpness", order=list(colours), ax=axes[1], **dots)
     style.rule(axes[0], n / 2, "n / 2", ha="right")
     axes[0].set(xlabel=f"labels shown, of {2**n}", ylabel="average sensitivity", ylim=(0, None))
     for name, height in (("filled by coins", 0.86), ("learned", 0.5)):

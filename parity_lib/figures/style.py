@@ -240,12 +240,22 @@ def lines(frame: pd.DataFrame, x: str, y: str, **how: Any) -> Axes:
 
 def panels_by(frame: pd.DataFrame, column: str, titles: Mapping[Any, str] | str = "{}", height: float = 3.0,
               **how: Any) -> tuple[Figure, list[tuple[Axes, Any, pd.DataFrame]]]:  # fmt: skip
-    """A panel for every value of a column, in the order of ``titles`` or of the frame: its axes, value and rows."""
+    """A panel for every value of a column, in the order of ``titles`` or of the frame: its axes, value and rows.
+
+    Of a frame without rows there is a panel that says so.
+    """
     parts = {value: frame[frame[column] == value] for value in _in_order(frame[column], titles)}
-    figure, axes = panels(len(parts), height, **how)
-    for ax, value in zip(axes, parts, strict=True):
+    figure, axes = panels(max(1, len(parts)), height, **how)
+    if not parts:
+        blank(axes[0])
+    for ax, value in zip(axes, parts, strict=False):
         ax.set_title(_called(value, titles))
-    return figure, [(ax, *part) for ax, part in zip(axes, parts.items(), strict=True)]
+    return figure, [(ax, *part) for ax, part in zip(axes, parts.items(), strict=False)]
+
+
+def blank(ax: Axes) -> None:
+    """Say in a panel that there is nothing to show, as in a run with parameters of one's own."""
+    ax.text(0.5, 0.5, "nothing of this in this run", transform=ax.transAxes, ha="center", va="center", color=STATED)
 
 
 def curves(plot: Callable[..., Axes], frame: pd.DataFrame, x: str, y: str | Mapping[str, str],
@@ -265,12 +275,17 @@ def curves(plot: Callable[..., Axes], frame: pd.DataFrame, x: str, y: str | Mapp
     palette = {_called(value, names): colour for value, colour in given.items()}
     named = frame.assign(**{hue: frame[hue].map(lambda value: _called(value, names))})
     same, width = len(set(columns.values())) == 1, FULL if keys[1:] else 6.2
-    figure, axes = panels(len(keys), height, share=same, width=width, ratios=ratios)
-    for ax, key in zip(axes, keys, strict=True):
+    figure, axes = panels(max(1, len(keys)), height, share=same, width=width, ratios=ratios)
+    if not keys:
+        blank(axes[0])
+    for ax, key in zip(axes, keys, strict=False):
         column = str(y) if panel else key
         part = named[named[column].notna() & (panel is None or named[panel] == key)]
         shown = [name for name in palette if name in set(part[hue])]
-        plot(part, x, column, hue=hue, hue_order=shown, palette=palette, ax=ax, **how)
+        if shown:
+            plot(part, x, column, hue=hue, hue_order=shown, palette=palette, ax=ax, **how)
+        else:
+            blank(ax)
         ax.set(xlabel=xlabel or x, **({"ylabel": columns[column]} if columns[column] else {}))
         ax.set(**{f"{axis}scale": "log" for axis, what in (("x", x), ("y", column)) if {axis, what} & set(log)})
         ticks_at(ax.xaxis, frame[x] if ticks is None else ticks)
@@ -306,7 +321,7 @@ def colour_words(ax: Axes, colours: Mapping[str, str], marks: Mapping[str, str] 
     """The names of the series, each in its colour, in place of a legend: above the panel, unless told ``where``."""
     shapes = dict.fromkeys(colours, "o") | dict(marks or {})
     words = [plt.Line2D([], [], color=colours[name], marker=shapes[name], ls="none", ms=5) for name in colours]
-    above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 1 if _narrow else len(colours)}
+    above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 1 if _narrow or len(colours) > 3 else len(colours)}
     ax.legend(words, list(colours), labelcolor="linecolor", handletextpad=0.1, columnspacing=1.2, borderaxespad=0.1,
               **(where or above))  # fmt: skip
 

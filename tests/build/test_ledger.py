@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+import warnings
 
 import pytest
 from checkouts import ROOT
@@ -11,7 +12,7 @@ from docutils.core import publish_doctree
 from tabulate import tabulate
 
 from parity_lib.build.claims import claims, read_claims
-from parity_lib.build.ledger import AFTER_LOOKS, collect, count, headline, readable, short, table, title
+from parity_lib.build.ledger import AFTER_LOOKS, collect, count, headline, lines, readable, short, table, title
 from parity_lib.build.parameters import ParameterError
 from parity_lib.build.results import ResultsError
 from parity_lib.evidence import Verdict, record, verdict_table, wilson
@@ -116,6 +117,15 @@ def test_every_claim_that_is_decided_is_a_dot_of_the_figure(run, book_style):
     figure = overview(collect(["one", "two"], run))
     assert sum(len(dots.get_offsets()) for dots in figure.axes[0].collections) == 3
     assert figure.get_suptitle().startswith(f"1 of the papers' {sum(not claim.ours for claim in claims().values())} claims hold as stated")
+
+
+def test_a_run_that_decides_nothing_has_a_figure_and_a_number_that_is_none_is_a_dash(run, book_style):
+    record("none", {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = overview(collect(["none"], run))
+    assert figure.get_suptitle().startswith("0 of the papers'") and not figure.axes[0].collections
+    assert lines({"power": None, "gaps": [1.0, None]}) == ["power: –", "gaps: 1, –"]
 
 
 def test_a_claim_decided_twice_is_an_error(run):

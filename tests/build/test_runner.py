@@ -21,6 +21,7 @@ from parity_lib.build.parameters import (
     ParameterError,
     check_here,
     check_parameters,
+    checked,
     parse_overrides,
     read_cell,
     read_parameters,
@@ -136,6 +137,11 @@ def test_bad_values_are_refused_in_one_sentence(notebook: Path, overrides: dict[
         check_parameters(notebook, overrides)
     message = str(refusal.value)
     assert message.startswith("toy: ") and sentence in message and "\n" not in message
+
+
+def test_both_panels_may_have_as_many_starts() -> None:
+    cell = read_cell("later_seeds: list[int] = [80, 32]  # starts, left and right [1..1024]")
+    assert checked(cell, {"later_seeds": [5, 5]}) == {"later_seeds": [5, 5]}
 
 
 def test_values_keep_their_declared_type(notebook: Path) -> None:

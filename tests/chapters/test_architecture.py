@@ -138,3 +138,10 @@ def test_the_frozen_head_is_the_zigzag_with_as_many_distinct_parameters(k):
     head = network_reading(4, [1], k, k, 0.1)
     assert torch.allclose(head(pooled), zigzag(k * pooled[:, 0], k, 0.1), atol=1e-12)
     assert distinct_parameters(head) == 2 * k + 2
+
+
+def test_of_one_length_there_is_no_exponent_and_the_dimension_stays_open():
+    checked = pd.DataFrame({"model": ["transformer"], "risk": [0.0]})
+    alone = pd.DataFrame({"n": [8], "temperature": [0.05], "risk": [2.0]})
+    assert math.isnan(architecture.sharpening_exponent(alone))
+    assert architecture.judge_dimension(checked, alone).as_stated == "open"

@@ -320,3 +320,39 @@ def test_a_window_is_where_at_least_half_of_the_pairs_are_solved_and_may_be_none
     assert found.loc[10, ["low", "high", "at", "best"]].tolist() == [0.2, 0.5, 0.2, 1.0]
     assert found.loc[30, ["low", "high"]].isna().all() and found.loc[30, ["solved", "pairs"]].tolist() == [1, 4]
     assert found["calm"].tolist() == [0.75, 0.75]
+
+
+def mapped(ks, solved):
+    """A map of one setting for every k, of which so many of four pairs are solved."""
+    rows = [(12, k, 0.2, 1.0, 8.0, 100, pair < solved) for k in ks for pair in range(4)]
+    return pd.DataFrame(rows, columns=[*convergence.KEYS, "solved"])
+
+
+@pytest.mark.parametrize(("ks", "solved", "more"), [([1], 4, 0), ([1, 4], 0, 0), ([2], 1, 14)])
+def test_a_map_is_refined_where_some_pairs_are_solved_and_left_as_it_is_elsewhere(ks, solved, more, monkeypatch):
+    tried = []
+    monkeypatch.setattr(convergence, "success_map", lambda settings, *_: tried.extend(settings) or mapped([2], 4))
+    found = convergence.refined(mapped(ks, solved), 4, seed=1)
+    assert len(tried) == more and len(found) == 4 * len(ks) + 4 * (more > 0)
+    assert {one.k for one in convergence.best_settings(found)} == set(ks)
+
+
+@pytest.mark.parametrize(("ks", "neighbours"), [([1, 2], [False, True]), ([2, 4], [True])])
+def test_windows_that_were_not_tried_are_gaps(ks, neighbours):
+    rows = [(k, side, n, 0.2, True, 0.5) for k in ks for side in neighbours for n in (6, 10) for _ in range(2)]
+    found = pd.DataFrame(rows, columns=["k", "neighbours", "n", "smoothing", "solved", "stability"])
+    every = convergence.every_window(found)
+    assert len(every) == 16 and every["best"].notna().sum() == 2 * len(ks) * len(neighbours)
+    assert every.loc[3].isna().all(axis=None) and every.loc[2, True]["low"].tolist() == [0.2, 0.2]
+
+
+def test_a_length_given_twice_bends_once_and_a_landscape_is_over_two_heads():
+    assert len(convergence.uniform_bends([8, 8], [2], [0.2])) == 1
+    with pytest.raises(ValueError, match=r"pair_bits must be two positions, got \[2\]"):
+        convergence.landscape(8, [2], [0.2], 8, 2, 10)
+
+
+@pytest.mark.parametrize("updates", [10, 250])
+def test_forces_are_those_after_so_many_updates_however_few_there_are(updates):
+    found = convergence.forces([Setting(8, 2, 0.2, updates=updates)], pairs=2, seed=3)
+    assert found["update"].max() == updates and found["update"].nunique() == min(updates, 100) + 1

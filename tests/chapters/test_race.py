@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -98,6 +99,8 @@ def test_what_cannot_be_read_is_refused_too(tmp_path: Path) -> None:
         race.rivals(["theorie"])
     with pytest.raises(ValueError, match="must be distinct, got theory, theory"):
         race.rivals(["theory", "theory"])
+    with pytest.raises(ValueError, match="against figure2, on a share of all inputs, n must be at most 24, got 30"):
+        race.rivals(["figure2", "theory"], 30)
 
 
 def test_the_page_and_the_command_race_on_the_chart_of_the_atlas() -> None:
@@ -135,7 +138,11 @@ def test_the_figure_says_who_does_better_and_who_worse_and_gives_every_line_a_co
     labels = [text for text in figure.axes[1].texts if text.get_text() in {"mine", *figures.NAMES.values()}]
     assert len(labels) == 8 and len({plt.matplotlib.colors.to_hex(text.get_color()) for text in labels}) == 8
     assert race.table(frame)["all"].tolist()[-2:] == ["24 of 24", "0 of 24"]
-    legend = figures.success(frame[frame["k"] == 2], "mine").axes[-1].get_legend()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of panels that collapse beside their names
+        figure = figures.success(frame[frame["k"] == 2], "mine")
+        figure.canvas.draw()
+    legend = figure.axes[-1].get_legend()
     assert legend is not None and len(legend.get_texts()) == 8
 
 

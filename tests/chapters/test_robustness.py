@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -156,8 +157,8 @@ def test_an_exponent_has_an_interval_as_wide_as_the_pairs_scatter():
         assert found.low < 2.5 < found.high
         widths.append(found.high - found.low)
     assert widths[1] == pytest.approx(10 * widths[0], rel=0.1)
-    with pytest.raises(ValueError, match="an exponent needs two lengths of at least 1000"):
-        robustness.fitted_exponent(frame(noise).query("n <= 1000"), "value", least=1000)
+    alone = robustness.fitted_exponent(frame(noise).query("n <= 1000"), "value", least=1000)
+    assert np.isnan([alone.value, alone.low, alone.high]).all()
 
 
 def test_the_interval_of_an_exponent_covers_the_truth_when_every_n_has_sets_of_its_own():
@@ -268,3 +269,25 @@ def test_the_cosine_head_has_a_risk_of_one_term(k):
     assert torch.allclose(exact(heads), enumerated, atol=1e-12)
     assert float(cosine_risk(tasks[1], 0.7)(heads[1])) == pytest.approx(float(enumerated[1]), abs=1e-12)
     assert_gradient_matches_differences(exact, heads, tolerance=1e-7)
+
+
+@pytest.mark.parametrize(("n", "k"), [(8, 2), (9, 3), (12, 4), (8, 6)])
+def test_sets_are_counted_by_the_distance_of_their_closest_bits(n, k):
+    closest = [robustness.closest_distance(Parity(n, bits)) for bits in combinations(range(1, n + 1), k)]
+    counted = [robustness.sets_with_distance(n, k, distance) for distance in range(1, n)]
+    assert counted == [closest.count(distance) for distance in range(1, n)]
+
+
+@pytest.mark.parametrize(("n", "k", "kinds"), [(8, 6, {"close"}), (9, 3, {"apart", "around", "close"})])
+def test_distances_and_kinds_that_no_set_has_are_left_out(n, k, kinds):
+    found = robustness.sweep_distance(n, k, [2, 9], 4, updates=1)
+    assert set(found["kind"]) == kinds and set(found["distance"]) == ({1} if k == 6 else {1, 2})
+    none = robustness.soft_solutions(found.assign(closed=0.0))
+    assert robustness.counts(none, ["kind"], "recipe", "proper").empty
+    assert robustness.judge_soft_to_hard({"soft": 0.0, "hard": 2.0}, none).as_stated == "narrower range"
+
+
+@pytest.mark.parametrize(("n", "k"), [(8, 6), (70, 2)])
+def test_batches_are_compared_with_all_inputs_however_many(n, k):
+    found = robustness.sweep_batch(n, k, [4], [8], 4, updates=1)
+    assert sorted(set(found["batch"])) == [4, 8, robustness.all_inputs(n)] and found["batch"].dtype != object

@@ -269,3 +269,14 @@ def test_a_rival_is_dearer_from_the_rate_on_where_it_stays_so():
 def test_the_price_is_judged_by_the_interval_of_its_power(low, high, as_stated):
     verdict = samples.judge_price({2: Interval(2.0, low, high), 3: Interval(3.0, 2.7, 3.2)})
     assert verdict.as_stated == as_stated and "k = 3, power of n" in verdict.numbers
+
+
+@pytest.mark.parametrize(("lengths", "streams"), [([12], {12: 1}), ([16, 12], {12: 2, 16: 1})])
+def test_the_longest_inputs_have_streams_of_their_own_also_where_there_are_no_others(lengths, streams):
+    found = samples.pairs_to_longest(lengths, 2, 1, 1024)
+    assert found.groupby("n")["trial"].nunique().to_dict() == streams and found["n"].dtype == int
+
+
+@pytest.mark.parametrize(("medians", "factor"), [([8.0, 4.0, 2.0], 4.0), ([np.inf, np.inf], np.nan), ([8.0], 1.0)])
+def test_what_numbers_save_is_the_first_median_over_the_last(medians, factor):
+    assert samples.saved(pd.DataFrame({"median": medians})) == pytest.approx(factor, nan_ok=True)

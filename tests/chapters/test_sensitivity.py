@@ -224,3 +224,13 @@ def test_each_optimiser_of_the_variants_moves_the_loss(monkeypatch):
         shape = variants.Shape(width=8, optimiser=optimiser, rate=0.02 if optimiser == "sgd" else 3e-3)
         runs = variant_runs(optimiser, shape, 3, ["FIRST", "FIRST"], 150, 3)
         assert (runs["loss"] < 0.2).all() and list(runs["seed"]) == [0, 1], optimiser
+
+
+def test_longer_models_have_no_sides_and_labels_beyond_the_inputs_are_refused():
+    longer = sensitivity.Models(pd.DataFrame({"n": [15], "function": ["PARITY"], "seed": [0]}), np.zeros((1, 1)))
+    for groups in ([], [longer]):
+        none = sensitivity.sides_of(groups, 2)
+        assert none.empty and {"kind", "function", "left", "right"} <= set(none.columns)
+    simplicity.check_labels(4, [4, 16])
+    with pytest.raises(ValueError, match=r"labels must be in 1\.\.16, the inputs of 4 bits, got 4, 128"):
+        simplicity.check_labels(4, [4, 128])

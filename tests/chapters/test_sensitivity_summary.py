@@ -142,6 +142,8 @@ def bias(learned=1.0, accuracy=1.0, refitted=0.1, below=(True, True)):
         (bias(refitted=0.4), "narrower range", "True of functions learned from labels"),
         (bias(learned=2.5), "fails", ""),
         (bias(accuracy=0.9), "open", ""),
+        ((bias()[0], bias()[1].query("table == 'learned'"), bias()[2]), "narrower range", "True of functions learned"),
+        ((bias()[0], bias()[1].assign(converged=False), bias()[2]), "narrower range", "True of functions learned"),
     ],
 )
 def test_the_bias_is_judged_by_labels_tables_and_random_weights(frames, verdict, said):

@@ -19,6 +19,7 @@ from parity_lib.chapters.xor import (
     READOUTS,
     XOR_LOSSES,
     SparseXOR,
+    check_lengths,
     default_width,
     enumerated_gradient,
     population_gradient,
@@ -591,3 +592,11 @@ TASK = SparseXOR(8, 1, 2)
 def test_bad_calls_are_refused_in_one_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_lengths_of_characters_are_powers_of_two_and_a_start_that_was_not_tried_is_open():
+    check_lengths(lengths=[8, 64], network_length=[128])
+    with pytest.raises(ValueError, match="width_lengths must be powers of two, as all but odd_lengths, got 64, 100"):
+        check_lengths(lengths=[8], width_lengths=[64, 100])
+    starts = lab.random_start([8], ["product"], [0.0], [30.0], 2)
+    assert lab.judge_random_start(starts).as_stated == "open"

@@ -50,6 +50,12 @@ def test_truth_values_of_any_kind_are_counted():
     assert rates(frame, ["recipe", "n"])["n"].tolist() == [8, 8]
 
 
+def test_of_no_runs_the_rate_is_0_of_0_which_lies_neither_above_nor_below_anything():
+    none = rate([])
+    assert (none.successes, none.trials, none.low, none.high) == (0, 0, 0.0, 1.0) and math.isnan(none.share)
+    assert tell("{x:percent}, {x:count}", holds=False, x=none).text == "nan %, 0 of 0"
+
+
 def test_a_verdict_says_which_word_it_does_not_know_and_what_holds_instead():
     assert str(Verdict("holds", "proved", {})) == "holds"
     for as_stated, kind, sentence in [
@@ -98,11 +104,16 @@ def test_a_chapter_leaves_verdicts_and_tables_the_same_every_time(tmp_path, monk
 
 
 @pytest.mark.parametrize("bad", [math.nan, [1.0, math.inf], {"a": torch.tensor(math.nan)}])
-def test_results_that_are_no_numbers_are_not_written(tmp_path, monkeypatch, bad):
+def test_results_that_are_no_numbers_are_an_error_in_the_books_own_build_and_none_elsewhere(tmp_path, monkeypatch, bad):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(evidence, "strict", True)
     with pytest.raises(ValueError, match="results must be finite numbers"):
         record("toy", {"expr-ffnn": Verdict("holds", "exact", {"risk": bad})})
     assert not (tmp_path / "results").exists()
+    monkeypatch.setattr(evidence, "strict", False)
+    record("toy", {"expr-ffnn": Verdict("open", "exact", {"risk": bad})})
+    written = json.loads((tmp_path / "results/toy.json").read_bytes())["claims"]["expr-ffnn"]["numbers"]["risk"]
+    assert written in (None, [1.0, None], {"a": None})
 
 
 def test_a_table_of_verdicts_has_a_row_for_each_claim():

@@ -42,3 +42,20 @@ def test_the_construction_shows_both_prices():
     assert left.get_xscale() == left.get_yscale() == right.get_xscale() == "log"
     assert np.array_equal(left.lines[0].get_ydata(), 1.0 / n**2)
     assert [text.get_text() for text in right.texts] == ["k = 1", "k = 6"]
+
+
+@pytest.mark.parametrize(
+    ("power", "floor", "titles"),
+    [
+        (2, 0.0, ["Soft heads of norm 1 must be far colder than 1/n",
+                  "Hard heads: a smoothed ReLU always costs something"]),
+        (1, -1.0, ["Soft heads of norm 1 and their temperature", "Hard heads: a smoothed ReLU and its risk"]),
+    ],
+)
+def test_the_prices_are_claimed_where_the_frames_show_them(power, floor, titles):
+    warmest = pd.DataFrame({"n": [8, 16, 32], "temperature": [float(n) ** -power for n in (8, 16, 32)], "risk": 2.0})
+    smoothed = pd.DataFrame({"k": 1, "smoothing": [1e-3, 1e-2], "risk": [floor + 1e-3, 1.0]})
+    for rows in (warmest, warmest.iloc[:1]):
+        axes = figures.construction(rows, smoothed).axes
+        assert [ax.get_title(loc="left").replace("\n", " ") for ax in axes] == titles
+        assert ("needed: ∝ 1/n²" in {text.get_text() for text in axes[0].texts}) == (power == 2 and len(rows) > 1)

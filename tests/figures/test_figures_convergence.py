@@ -103,12 +103,39 @@ DRAWN = {
         lambda: lemmas.aliases(WEIGHTS),
         ["Stuck between the bits: a third on each bit (green), two thirds beside it", "k = 3"],
     ),
-    "no_alias": (lambda: lemmas.aliases(WEIGHTS.iloc[:0]), ["Every run reads its bits: no trap to show"]),
+    "no_alias": (lambda: lemmas.aliases(WEIGHTS.iloc[:0]), ["No run rests between the bits: no trap to show"]),
+    "other_rest": (
+        lambda: lemmas.aliases(WEIGHTS.assign(weight=0.5)),
+        ["At rest, and not on the bits (green)", "k = 3"],
+    ),
     "start": (
         lambda: lemmas.start_risk(START),
         ["The risk at the start depends on smoothing and k, and is above 1"],
     ),
     "entries": (lambda: lemmas.entries(ENTRIES), ["Only the first row moves, and all of it"]),
+    "more_entries": (
+        lambda: lemmas.entries(ENTRIES.assign(size=ENTRIES["size"] + (ENTRIES["row"] == ENTRIES["column"]))),
+        ["Mean size of the gradient, by entry"],
+    ),
+    "fewer_entries": (
+        lambda: lemmas.entries(ENTRIES.assign(size=ENTRIES["size"] * (ENTRIES["column"] > 2))),
+        ["Mean size of the gradient, by entry"],
+    ),
+    "other_start": (
+        lambda: lemmas.start_risk(START.replace({"c1": {1.0: 2.0}}).assign(risk=1.0)),
+        ["The risk at the start depends on smoothing and k"],
+    ),
+    "one_bit_map": (lambda: figures.success_map(MAP[MAP["k"] == 1]), []),
+    "all_close": (
+        lambda: lemmas.window(WINDOW[WINDOW["neighbours"] | (WINDOW["k"] < 3)]),
+        ["Solved pairs by smoothing, number of bits and of positions", "bits apart", "with neighbours"],
+    ),
+    "only_long": (
+        lambda: lemmas.forces_by_length(
+            vanishing().assign(size=lambda r: r["size"].where((r["temperature"] == "1") | (r["force"] == "label-free")))
+        ),
+        ["Both forces at the start, by number of positions", "temperature 1/n", "temperature 1"],
+    ),
     "pl": (lambda: lemmas.pl_ratios(PL), ["k = 2: 100 % of runs end below μ", "k = 3: 100 % of runs end below μ"]),
     "constants": (
         lambda: lemmas.constants(CONSTANTS, LEMMAS),

@@ -1,12 +1,14 @@
 """The figures of Figure 2: what they show, their titles, and an animation that asks no host for anything."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from parity_lib.figures import figure2 as figures
+from parity_lib.figures import style
 from parity_lib.figures.style import BIT, HEADS
 
 pytestmark = pytest.mark.usefixtures("book_style")
@@ -42,6 +44,19 @@ def test_heat_maps_show_the_attention_of_every_head():
     assert np.array_equal(np.asarray(mesh.get_array()).reshape(20, 3), wanted.to_numpy())
     assert mesh.get_clim() == (0, 1) and panels[1].get_ylim() == (0, 20)  # position 1 at the bottom
     assert [label.get_text().strip() for label in panels[3].get_yticklabels()] == ["5", "16", "17"]
+
+
+@pytest.mark.parametrize("heads", [1, 7, 12])
+def test_heads_that_do_not_fit_side_by_side_stand_below_each_other(heads):
+    """However many there are, none collapses, which would be a warning on the page."""
+    given = course((1, 4), [{1: 1.0}] * heads, n=12)
+    for draw in (figures.heat_maps, lambda frame: style.narrow(figures.heat_maps.__wrapped__, frame)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fig = draw(given)
+            fig.canvas.draw()
+        shown = [ax for ax in fig.axes if ax.get_title(loc="left").startswith("head")]
+        assert len(shown) == heads and min(ax.get_window_extent().width for ax in shown) > 15
 
 
 @pytest.mark.parametrize("bits", [(5, 16, 17), (15, 16, 17), (8, 11, 18)])

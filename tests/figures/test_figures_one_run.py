@@ -25,6 +25,8 @@ def test_one_run_shows_its_risk_and_the_force_on_every_head():
     assert np.array_equal(left.lines[0].get_ydata(), RISKS["risk"])
     assert right.get_title(loc="left").replace("\n", " ") == "Forces on the heads; no label-free force"
     assert [to_hex(line.get_color()) for line in right.lines] == [SIGNAL.lower()] * 2
+    still, none = figures.risk_and_forces(RISKS.assign(risk=1.0), forces(0.0).assign(norm=0.0)).axes
+    assert still.get_title(loc="left") == "The risk stays at 1" and not none.lines and not none.get_legend()
     both = figures.risk_and_forces(RISKS, forces(1.0)).axes[1]
     assert len(both.lines) == 4 and both.get_title(loc="left") == "Forces on the heads"
     assert [text.get_text() for text in both.get_legend().get_texts()] == ["label-free force", "parity signal"]

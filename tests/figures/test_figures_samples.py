@@ -84,3 +84,13 @@ def test_names_at_the_top_stay_below_the_title():
         boxes = [text.get_window_extent() for text in ax.texts]
         assert len(boxes) == len(figures.COLOURS) and max(box.y1 for box in boxes) <= ax.bbox.y1 + 5
         assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_figures_of_learners_that_found_nothing_say_so_and_claim_nothing():
+    lost = needed(2).assign(median=np.inf)
+    fig = figures.by_length(lost, lost.rename(columns={"low": "examples"}))
+    assert [text.get_text() for text in fig.axes[0].texts] == ["nothing of this in this run"]
+    ax = figures.by_size(lost.rename(columns={"n": "numbers"}), np.nan).axes[0]
+    assert ax.get_title(loc="left") == "Examples needed, by numbers in a head"
+    alone = under_noise(["heads", "elimination"]).query("noise == 0.3")
+    assert figures.under_noise(alone, ["heads"]).get_suptitle() == "Examples needed, by the rate of wrong labels"

@@ -36,6 +36,7 @@ def title(fig):
         (lambda: figures.landscape(PLANE, PIT[:0], 8, 2), "The risk of one head that looks for one bit"),
         (lambda: figures.recovery(LOOKS), "Beyond one half the heads are never misread"),
         (lambda: figures.recovery(LOOKS.assign(perm=0.7)), "Permanent and arg-max"),
+        (lambda: figures.recovery(LOOKS.assign(perm=0.3)), "Permanent and arg-max"),
         (lambda: figures.settings(SETTINGS), "Only sampling is needed, and at a cold start the logarithm"),
         (lambda: figures.settings(SETTINGS.assign(committed=True)), "The repair in every setting"),
     ],

@@ -1,6 +1,7 @@
 """The figures of ``sensitivity`` and ``simplicity`` draw from small frames, and bear runs that never converged."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -189,3 +190,30 @@ def test_trained_and_constructed_models_have_marks_of_their_own():
     ax = figures.mechanism(frame).axes[0]
     assert [handle.get_marker() for handle in ax.get_legend().legend_handles[-2:]] == ["o", "^"]
     assert len({len(path.vertices) for path in ax.collections[0].get_paths()}) == 2  # circles and triangles
+
+
+@pytest.mark.parametrize(
+    ("draw", "title"),
+    [
+        (lambda: figures.mechanism(sides().iloc[:0]), ""),
+        (lambda: figures.frontier(frontier().query("source != 'AdamW'")), "Sharpness of PARITY by its source"),
+        (lambda: simplicity.ladder(ladder().assign(converged=False), 4000), "Of the k-parities k = 3 is hardest"),
+        (lambda: simplicity.ladder(ladder().assign(learned=math.inf), 4000), "k-parities and other functions"),
+        (lambda: simplicity.bias(fillings().assign(converged=False), 10), "What a transformer fills in"),
+    ],
+)
+def test_a_figure_bears_what_is_missing_without_a_warning_and_claims_nothing_of_it(draw, title):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fig = draw()
+        fig.canvas.draw()
+    assert fig.get_suptitle().startswith(title)
+
+
+@pytest.mark.parametrize(
+    ("norm", "title"),
+    [(1.0, "Written down for any length; PARITY's norm grows 4-fold, blowup stays"), (0.0, "Written down, by length")],
+)
+def test_constructions_are_said_to_grow_where_they_do(norm, title):
+    frame = models().assign(norm=lambda rows: rows["n"] ** norm, blowup=9.0)
+    assert figures.constructed(frame).get_suptitle().replace("\n", " ") == title

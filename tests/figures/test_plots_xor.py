@@ -91,3 +91,29 @@ def test_the_title_of_the_maps_follows_the_frame(softmax, title):
     frame = pd.DataFrame(rows, columns=["d", "map", "loss", "embedding", "rescaled", "worst"])
     assert figures.attention_maps(frame).get_suptitle() == title
     plt.close("all")
+
+
+def test_one_length_and_one_strength_are_drawn_and_titles_claim_only_what_is_shown():
+    use_style()
+    left, right = figures.one_step(bounds().query("d == 64 and factor == 4")).axes
+    assert [text.get_text() for text in left.texts] == ["proved", "measured"]
+    assert right.get_title(loc="left") == "All pairs at once"
+    wide = pd.DataFrame({"d": [64], "m": [60], "multiple": [10.0], "source": ["measured"]})
+    assert figures.widths(wide).axes[0].get_title(loc="left") == "Dimensions that are enough"
+    lengths = [2**r for r in range(3, 11)]  # more than there are colours
+    steps = pd.DataFrame([(d, name, factor, 1.0 / factor) for d in lengths for name in ("characters", "signs")
+                          for factor in (1.0, 2.0)], columns=["d", "embedding", "factor", "worst"])  # fmt: skip
+    left, right = figures.window(steps).axes[:2]
+    assert len(right.get_legend().get_texts()) == len(lengths)
+    assert [ax.get_title(loc="left") for ax in (left, right)] == ["Zero mean", "Random signs"]
+    large = steps.assign(worst=steps["worst"].where(steps["embedding"] == "characters", steps["factor"] ** 2))
+    titles = [ax.get_title(loc="left") for ax in figures.window(large).axes[:2]]
+    assert titles == ["Zero mean:\nno step is too large", "Random signs:\na step can be too large"]
+    plt.close("all")
+
+
+def test_where_no_stream_solves_every_input_all_arms_are_told_apart_as_none():
+    use_style()
+    right = figures.samples(needed().assign(solved=math.inf)).axes[1]
+    assert right.get_title(loc="left") == "Solving every input" and right.texts[0].get_text().endswith(": none")
+    plt.close("all")

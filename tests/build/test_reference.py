@@ -161,7 +161,7 @@ def test_the_start_page_shows_what_this_run_decided(smoke_book: Path) -> None:
     found = report.rows(smoke_book.parent)
     counted = count(found[~found["ours"]])
     assert f"{sum(not claim.ours for claim in claims().values())} claims" in shown
-    assert "the papers' claims, row by row " + " ".join(map(str, counted.values())) in shown
+    assert "the papers’ claims, row by row " + " ".join(map(str, counted.values())) in shown
 
 
 def test_the_page_on_the_run_shows_its_record_and_the_comparison(smoke_book: Path) -> None:

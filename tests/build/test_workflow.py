@@ -112,7 +112,7 @@ def test_prose_colours_and_claims_train_nothing(built: Checkout) -> None:
     assert sorted(errors for _, errors in said) == ["", "another build of profile 'book' is running\n"]
     assert started("".join(stdout for stdout, _ in said)) == {"alpha", "book"}
     assert (record(built, "alpha")["computed"], record(built, "alpha")["reused"]) == ([], ["alpha.product"])
-    assert built.results() == before
+    assert built.results() == before and reasons(built) == {}  # all of it whole
     assert "Alpha, the one" in (built.root / "build/book/html/notebooks/alpha.html").read_text()
 
 
